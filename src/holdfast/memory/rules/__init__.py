@@ -21,14 +21,17 @@ from holdfast.memory.rules import (
     dates,
     decisions,
     family,
+    granted,
     instructions,
     mentions,
     names,
     numbers,
+    others,
     places,
     preferences,
     reading,
     statements,
+    vocabulary,
     work,
 )
 from holdfast.memory.rules.rule import ExtractionRule
@@ -49,15 +52,17 @@ _ROOMS = (
     decisions,
     changes,
     numbers,
+    granted,
     statements,
-    mentions,
+    others,
     answers,
 )
 RULES: dict[str, ExtractionRule] = {each.name: each for room in _ROOMS for each in room.RULES}
 
-_BESIDE = frozenset(
-    {"statement", "relative", "relative after", "relatives", "married", "happened", "introduction", "identifier"}
-)
+_BESIDE = vocabulary.each("statement relative relatives married happened introduction identifier apposition has") | {
+    "relative after",
+    "as one",
+}
 _SPEAKERS = frozenset({"user", "human", "person", "customer", ""})
 """Roles whose "I" is a person. An assistant's "I", a tool's output and a system's text state nothing about anyone."""
 
@@ -92,12 +97,14 @@ def extract(
     for sentence in reading.sentences(
         text, subject=subject, who=speaker or subject, time=time, ref=ref, asked=asked or ""
     ):
-        found += _not_twice([each for one in chosen if sentence.own or not one.own for each in one.find(sentence)])
+        reading_it = [one for one in chosen if (one.asked or not sentence.question) and (sentence.own or not one.own)]
+        found += _not_twice([each for one in reading_it for each in one.find(sentence)])
     return _settled(found)
 
 
 def _not_twice(found: list[Extraction]) -> list[Extraction]:
     """Without a statement of what another rule found in a form of its own, and without an event that is a statement."""
+    found = [each for each in found if each.rule != "others" or not _overlaps(each, found, _is_other)]
     told = [each for each in found if each.rule != "statement" or not _overlaps(each, found, _covers)]
     return [each for each in told if each.rule != "happened" or not _overlaps(each, told, _is_statement)]
 
@@ -106,8 +113,12 @@ def _overlaps(each: Extraction, found: list[Extraction], of: Callable[[Extractio
     return any(one.start < each.end and each.start < one.end and of(one, each) for one in found)
 
 
+def _is_other(one: Extraction, other: Extraction) -> bool:
+    return one.rule != other.rule
+
+
 def _is_statement(one: Extraction, other: Extraction) -> bool:
-    return one.rule == "statement"
+    return one.rule == "statement" and (one.start == other.start or one.valid_from is not None)
 
 
 def _covers(one: Extraction, statement: Extraction) -> bool:

@@ -66,14 +66,9 @@ def _correction(sentence: Sentence) -> Iterator[Extraction]:
             if pattern is _BUT_NOT and not sentence.takes_back and not _exact(match["new"], match["old"]):
                 continue  # "it's fine, not great" describes
             yield sentence.found(
-                "correction",
-                start,
-                match.end(),
-                f"{sentence.who} corrects: {sentence.words(start, match.end())}",
-                corrects=True,
-                importance=0.7,
-                tags=("correction",),
-            )
+                "correction", start, match.end(), f"{sentence.who} corrects: {sentence.words(start, match.end())}",
+                corrects=True, importance=0.7, tags=("correction",),
+            )  # fmt: skip
             return
 
 
@@ -94,31 +89,19 @@ def _switch(sentence: Sentence) -> Iterator[Extraction]:
         end = match.start("new") + (cut.start() if cut else len(match["new"]))
         new = sentence.text[match.start("new") : end]
         if sentence.states(match.start()) and new:
-            yield sentence.found(
-                "switch",
-                match.start(),
-                end,
-                f"{sentence.who} switched to {new}",
-                relation="switched to",
-                object=new,
-                valid_from=sentence.since(event=True),
-                corrects=False,
-                importance=0.6,
-                tags=("change",),
-            )
+            yield sentence.link(
+                "switch", match.start(), end, "switched to", new, valid_from=sentence.since(event=True),
+                corrects=False, importance=0.6, tags=("change",),
+            )  # fmt: skip
 
 
 def _stopped(sentence: Sentence) -> Iterator[Extraction]:
     for match in _NO_LONGER.finditer(sentence.text):
         if sentence.states(match.start()):
             yield sentence.found(
-                "stopped",
-                *match.span(),
-                f"{sentence.who}: {sentence.words(*match.span())}",
-                valid_from=sentence.since(event=True),
-                corrects=False,
-                tags=("change",),
-            )
+                "stopped", *match.span(), f"{sentence.who}: {sentence.words(*match.span())}",
+                valid_from=sentence.since(event=True), corrects=False, tags=("change",),
+            )  # fmt: skip
 
 
 RULES = (

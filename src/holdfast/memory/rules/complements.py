@@ -18,7 +18,7 @@ FOOD = rf"(?:{words.either(words.FOODS)})"
 TIME = rf"(?:{words.RECURRING}|{words.CLOCK}|{words.DATED})"
 _NP = r"(?:(?:an?|the|my|our|his|her|their|two|three|four|five|six|\d+|one|both|some|no)\s)?(?:[\w'\u2019.&-]+\s){0,4}?"
 _OWN_NP = r"(?:an?|my|our|one|two|three|four|both|\d+)\s(?:[\w'\u2019.&-]+\s){0,4}?"
-_MODEL = r"(?-i:(?:an?|my|our|two|three)\s(?:[\w'\u2019-]+\s){0,3}?(?:[A-Z][\w-]*\s?\w*|\d{4}\s\w+))"
+_MODEL = r"(?-i:(?:an?|my|our|two|three)\s(?:[\w'\u2019-]+\s){0,3}?(?:[A-Z][\w-]+\s?\w*|\d{4}\s\w+))"
 _BONE = (
     "arm|leg|ankle|wrist|collarbone|hand|foot|toes?|ribs?|hip|finger|nose|jaw|elbow|knee|acl|meniscus|shoulder|"
     "achilles|thumb"
@@ -78,7 +78,8 @@ PATTERNS: dict[str, str] = {
     "work": (
         r"(?:at\s(?!it\b|this\b|the\smoment\b|least\b)|for\s(?!free\b|a\sliving\b|me\b|it\b|this\b|now\b|\d)|"
         r"as\san?\s|in\s(?!silence\b|theory\b|"
-        r"progress\b|pairs\b|general\b|this\b|that\b)(?:an?\s|the\s|\w+)|with\s(?!me\b|it\b|you\b|this\b|that\b)|"
+        r"progress\b|pairs\b|general\b|this\b|that\b)(?:an?\s|the\s|\w+)|with\s(?!me\b|what\b|it\b|you\b|this\b|"
+        r"that\b)|"
         r"nights\b|(?:the\s)?(?:\w+\s)?shifts?\b|on\s(?:an?|the)\s(?:\w+\s)?(?:rig|farm|ship|ward|site|boat|estate|"
         r"platform)\b|part[- ]time\b|full[- ]time\b|remote(?:ly)?\b|"
         rf"from\s(?:home\b|\d)|freelance\b|.*?(?:{words.RECURRING}|{words.CLOCK})|\d+\s(?:hours|days))"
@@ -127,7 +128,8 @@ PATTERNS: dict[str, str] = {
         rf"to\s(?:\w+\s){{0,2}}(?:school|university|college|high\sschool)\b"
     ),
     "get": (
-        rf"(?:up\b.*?{words.CLOCK}|up\searly|home\b.*?{words.CLOCK}|off\swork\b.*?{words.CLOCK}|paid\b|(?:bad\s|"
+        rf"(?:up\b.*?{words.CLOCK}|up\searly|home\b.*?{words.CLOCK}|off\swork\b.*?{words.CLOCK}|paid\b(?!\stomorrow)|"
+        rf"(?:bad\s|"
         r"terrible\s)?(?:migraines|hives|seasick|carsick|motion\ssick\w*|nosebleeds|headaches\sfrom|panic\sattacks|"
         r"hay\sfever|vertigo|heartburn|an?\srash\sfrom)\b|(?:an?|my)\s(?:\w+\s)?(?:massage|haircut|shot|injection|"
         rf"infusion|transfusion|delivery|bonus|allowance)\b.*?{words.RECURRING})"
@@ -215,7 +217,8 @@ PATTERNS: dict[str, str] = {
         r"(?:.*?\b(?:surgery|operation|transplant|stroke|heart\sattack|miscarriage|lasik|bypass|c-section|"
         r"hysterectomy|chemo\w*|concussion|seizure|knee\sreplacement|hip\sreplacement|vasectomy)\b|(?:(?:a|our|my|"
         rf"his|her)\s(?:\w+\s){{0,2}})?(?:baby|twins|son|daughter|child|kids|boy|girl)\b|(?:my|a|his|"
-        rf"her)\s(?:\w+\s){{1,2}}(?:removed|replaced|out|taken\sout|amputated)\b|{ILLNESS}\sas\sa|"
+        rf"her)\s(?:\w+\s){{1,2}}(?:removed|replaced|taken\sout|amputated)\b|my\s(?:\w+\s){{1,2}}out\b|"
+        rf"{ILLNESS}\sas\sa|"
         r"a\s(?:\w+\s)?(?:allergic\sreaction|baby))"
     ),
     "offer": r"(?:the|an?|their)\s(?:\w+\s){0,3}(?:offer|job|position|place|role|post)\b",
@@ -257,6 +260,11 @@ PATTERNS: dict[str, str] = {
     "writing": (
         r"(?:an?|my)\s(?:\w+\s){0,3}(?:book|novel|thesis|dissertation|memoir|phd|screenplay|musical|album|cookbook|"
         r"biography|textbook|trilogy|master)\w*\b"
+    ),
+    "tryto": (
+        r"to\s(?:lose|gain|quit|stop|cut|save|learn|get\s(?:pregnant|fit|in\sshape|sober)|eat|conceive|become|sleep|"
+        r"give\sup|"
+        r"pay\soff)\b(?!\s(?:it|this|that|the|how|my)\b)"
     ),
     "building": (
         r"(?:an?|my|our)\s(?:\w+\s){0,3}(?:house|boat|kit|cabin|app|shed|treehouse|company|startup|van|guitar|robot|"
@@ -316,7 +324,8 @@ IS_OTHER = (
     rf"visiting)\b.*?{words.DATED}|dead\b|neutered|spayed|house-?trained|(?:\w+\s)?{_PET}\b)"
 )
 _LEADING = (
-    "called|named|at|on|in|from|by|about|around|roughly|under|over|approximately|the|an?|still|now|only|max|maximum|"
+    "called|named|spelled|spelt|with|at|on|in|from|by|about|around|roughly|under|over|approximately|the|an?|still|"
+    "now|only|max|maximum|"
     "between|up\\sto"
 )
 SPECIFIC = (

@@ -13,10 +13,11 @@ import msgspec
 
 from holdfast import when
 from holdfast.memory.extraction import Extraction
-from holdfast.memory.rules.reading import ADVERB, AM, S, Sentence
+from holdfast.memory.rules.reading import ADVERB, AM, S, Sentence, with_capitals
 from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.memory.rules.vocabulary import RECURRING
 from holdfast.when import Pattern
+from holdfast.when.words import FULL_MONTHS
 
 _BIRTHDAY = Pattern(
     rf"(?i:\bmy{S}birthday{S}(?:is|falls)(?:{S}actually)?(?:{S}on)?{S}(?:the{S})?|"
@@ -59,20 +60,6 @@ _RECURS = Pattern(rf"(?i:{RECURRING})")
 _PAST = Pattern(r"(?i:\b(?:was|were|had|got\smoved)\b)")
 _REACH_CHARS = 160  # a time further off belongs to something else
 _LEAD_CHARS = 60
-_MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
 
 
 def _birthday(sentence: Sentence) -> Iterator[Extraction]:
@@ -81,7 +68,7 @@ def _birthday(sentence: Sentence) -> Iterator[Extraction]:
         if span is None or not sentence.states(cue.start()):
             continue
         if span.kind == "day" and span.since:
-            said = f"{_day_of(span)} {_MONTHS[span.since.month - 1]}{_year(span)}"
+            said = f"{_day_and_month(span)}{_year(span)}"
             key, text = (
                 "birthday",
                 f"{sentence.who} was born on {said}" if _year(span) else f"{sentence.who}'s birthday is {said}",
@@ -97,7 +84,7 @@ def _anniversary(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _ANNIVERSARY.finditer(sentence.text):
         span = _span_at(sentence, cue)
         if span and span.kind == "day" and span.since and sentence.states(cue.start()):
-            text = f"{sentence.who}'s anniversary is {_day_of(span)} {_MONTHS[span.since.month - 1]}{_year(span)}"
+            text = f"{sentence.who}'s anniversary is {_day_and_month(span)}{_year(span)}"
             yield sentence.found(
                 "anniversary", cue.start(), span.end, text, key="anniversary", importance=0.7, tags=("date",)
             )
@@ -107,6 +94,11 @@ def _span_at(sentence: Sentence, cue: re.Match[str]) -> when.Span | None:
     return next(
         (span for span in sentence.spans if cue.start() < span.end and cue.end() - 8 <= span.start <= cue.end()), None
     )
+
+
+def _day_and_month(span: when.Span) -> str:
+    assert span.since is not None
+    return f"{_day_of(span)} {FULL_MONTHS[span.since.month - 1].capitalize()}"
 
 
 def _day_of(span: when.Span) -> int:
@@ -150,7 +142,8 @@ def ahead(sentence: Sentence, span: when.Span) -> when.Span:
     """A time as someone means it who speaks of what is to come: "on the 12th" is the next one."""
     if span.until is None or span.until > sentence.time or re.search(r"[0-9]{4}", span.phrase):
         return span
-    again = when.find(f"it will be {sentence.text[max(0, span.start - 3) : span.end]}", sentence.time)
+    said = with_capitals(sentence.text[max(0, span.start - 3) : span.end])
+    again = when.find(f"it will be {said}", sentence.time)
     return msgspec.structs.replace(again[0], start=span.start, end=span.end) if again and again[0].since else span
 
 

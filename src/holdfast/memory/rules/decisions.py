@@ -85,17 +85,9 @@ def _decision(sentence: Sentence) -> Iterator[Extraction]:
                     told.setdefault("reason" if before is _REASON_BEFORE else "about", found["what"].strip())
                     said = f"{said} ({found['how'].lower()} {found['what'].strip()})"
             yield sentence.found(
-                DECISION,
-                start,
-                start + len(quote),
-                f"{sentence.who}: {said}",
-                key=decision_key(told),
-                corrects=False,
-                importance=0.7,
-                tags=(DECISION,),
-                type=DECISION,
-                metadata=told,
-            )
+                DECISION, start, start + len(quote), f"{sentence.who}: {said}", key=decision_key(told), corrects=False,
+                importance=0.7, tags=(DECISION,), type=DECISION, metadata=told,
+            )  # fmt: skip
             return
 
 

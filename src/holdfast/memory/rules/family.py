@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from holdfast.memory.extraction import Extraction
+from holdfast.memory.rules import vocabulary as words
 from holdfast.memory.rules.phrases import name_at, name_before, names_at
 from holdfast.memory.rules.reading import ADVERB, AM, S, Sentence
 from holdfast.memory.rules.rule import ExtractionRule
@@ -19,16 +20,12 @@ _ONE = (
     "wife|husband|spouse|fianc\u00e9e?|fiancee?|girlfriend|boyfriend|mother|mom|mum|father|dad|boss|manager|supervisor|"
     "landlord|landlady"
 )
-_MANY = (
-    "sister|brother|twin|son|daughter|child|kid|baby|grandmother|grandma|grandfather|grandpa|grandson|granddaughter|"
-    "aunt|uncle|cousin|niece|nephew|friend|best friend|colleague|coworker|co-worker|roommate|flatmate|housemate|"
-    "neighbou?r|teammate|partner|dog|cat|puppy|kitten|rabbit|hamster|parrot|horse|pet|mentor|therapist|doctor|dentist|"
-    "assistant|teacher|tutor|coach|trainer|lawyer|accountant|vet|nurse|nanny|babysitter|eldest|youngest|"
-    "[a-z]{3,14}ologist|"
-    "physio|surgeon|midwife|hairdresser|stepson|stepdaughter|stepmother|stepfather|mother-in-law|father-in-law|"
-    "sister-in-law|brother-in-law|"
-    "godson|goddaughter|business partner"
-)
+_MANY = "|".join(
+    [
+        *sorted(words.each(f"{words.KIN} {words.ROLES} {words.PETS}"), key=len, reverse=True),
+        r"[a-z]{3,14}ologist|eldest|youngest",
+    ]
+).replace("_", r"\s")
 _PLURAL = (
     "sons|daughters|kids|children|sisters|brothers|siblings|dogs|cats|twins|pets|friends|cousins|nieces|nephews|parents"
 )
@@ -62,22 +59,16 @@ def _link(sentence: Sentence, rule: str, bounds: tuple[int, int], kin: str, name
     relation = " ".join(kin.lower().split())
     keyed = re.fullmatch(_ONE, relation) is not None
     return sentence.found(
-        rule,
-        *bounds,
-        f"{sentence.who}'s {relation} is {name}",
-        key=relation if keyed else None,
-        relation=relation,
-        object=name,
-        importance=0.7,
-        corrects=sentence.corrects and keyed,
-        tags=("people",),
-    )
+        rule, *bounds, f"{sentence.who}'s {relation} is {name}", key=relation if keyed else None, relation=relation,
+        object=name, importance=0.7, corrects=sentence.corrects and keyed, tags=("people",),
+    )  # fmt: skip
 
 
 def _relative(sentence: Sentence) -> Iterator[Extraction]:
     for cue in (*_MY.finditer(sentence.text), *_HAVE_A.finditer(sentence.text)):
         name = name_at(sentence.text, cue.end(), most=3)
-        if name and sentence.states(cue.start()) and _belongs(sentence.text, cue, name.end):
+        asked = sentence.question and " is" in cue[0]
+        if name and not asked and sentence.states(cue.start()) and _belongs(sentence.text, cue, name.end):
             yield _link(sentence, "relative", (cue.start(), name.end), cue["kin"], name.text)
 
 
@@ -113,7 +104,7 @@ def _relatives(sentence: Sentence) -> Iterator[Extraction]:
 
 
 RULES = (
-    ExtractionRule("relative", "my wife Lena; my dog is called Rex; I have a cat named Tom", _relative),
+    ExtractionRule("relative", "my wife Lena; my dog is called Rex; I have a cat named Tom", _relative, asked=True),
     ExtractionRule("relative after", "Lena is my sister", _relative_after),
     ExtractionRule("married", "I'm married to Lena; I'm engaged to Lena", _married),
     ExtractionRule("relatives", "my kids are Tom and Max; I have two sons, Tom and Max", _relatives),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.memory.extraction import Extraction
+from holdfast.memory.rules import preferences, statements
 from holdfast.memory.rules.reading import S, Sentence
 from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.when import Pattern
@@ -52,6 +53,50 @@ _LEADING = Pattern(r"(?i:(?:[\s,\u2014\u2013]|(?:and|but|so|also)\b){0,6})")
 _DENIED = Pattern(r"(?i:\b(?:said|says|told|they|he|she|wish)\b)")
 
 
+_REASONED = Pattern(
+    rf"(?i:(?:^|[,;\u2014\u2013]{S}|\bso{S}|\bhence{S})(?:(?:so|please|pls|and){S}){{0,2}}(?P<say>(?:no(?!t\b|"
+    rf"{S}(?:idea|"
+    rf"problem|worries|one|way|longer|need|luck)\b)|only(?!{S}(?:i|we|my|because)\b)|avoid|skip|stick{S}to|keep|use|"
+    rf"speak|"
+    rf"nothing{S}(?:with|too)|(?:don['\u2019]?t|do{S}not|never){S}(?:suggest|recommend|call|text|ring|phone|schedule|"
+    rf"book|"
+    rf"plan|use|give|send|include|serve|offer|put|assume)){S}[^,;:!?\n\u2014\u2013]{{2,80}}))"
+)
+_ONLY = Pattern(rf"(?i:\bso{S}(?P<say>(?:please{S})?(?:[\w-]+{S}){{1,3}}only)\b)")
+_AT_HAND = Pattern(
+    r"(?i:\b(?:this|that|these|those|them|him|her|the|there|here|today|tonight|tomorrow|now|next|yet|instead|word|"
+    r"words|sentence|more|"
+    r"lunch|dinner|breakfast)\b|\bit\b(?<!keep\sit)|\bkeep\sit\b(?!\s(?:simple|short|kosher|halal|vegan|vegetarian|"
+    r"cheap|"
+    r"\w+[- ]free|formal|informal|polite)))"
+)
+_EVER = Pattern(rf"(?i:^(?:please{S})?(?P<say>no{S}(?![^,]*\bfor{S}me\b)[^,.!?]{{2,40}},?{S}ever\b))")
+
+
+def _reasoned(sentence: Sentence) -> Iterator[Extraction]:
+    """A wish beside its reason lasts as long as that: "I'm coeliac, so no wheat". Alone it may be for once."""
+    for pattern in (_REASONED, _ONLY, _EVER):
+        for found in pattern.finditer(sentence.text):
+            said = found["say"].rstrip(" .")
+            if not _AT_HAND.search(said) and not _DENIED.search(sentence.text[: found.start()]):
+                start = found.start("say")
+                if pattern is not _EVER and not _has_reason(sentence, start, start + len(said)):
+                    continue
+                yield _asks(sentence, "reasoned instruction", start, start + len(said))
+
+
+def _has_reason(sentence: Sentence, start: int, end: int) -> bool:
+    beside = [each for rule in (*preferences.RULES, *statements.RULES) for each in rule.find(sentence)]
+    return bool(beside) and all(each.end <= sentence.at + start or sentence.at + end <= each.start for each in beside)
+
+
+def _asks(sentence: Sentence, rule: str, start: int, end: int) -> Extraction:
+    return sentence.found(
+        rule, start, end, f"{sentence.who} asks: {sentence.words(start, end)}", kind="procedural", corrects=False,
+        importance=0.8, tags=("instruction",),
+    )  # fmt: skip
+
+
 def _instruction(sentence: Sentence) -> Iterator[Extraction]:
     reached = -1
     matches = [match for pattern in _PATTERNS for match in pattern.finditer(sentence.text)]
@@ -61,16 +106,7 @@ def _instruction(sentence: Sentence) -> Iterator[Extraction]:
             continue
         reached = match.end()
         quote = sentence.text[start : match.end()].rstrip()
-        yield sentence.found(
-            "instruction",
-            start,
-            start + len(quote),
-            f"{sentence.who} asks: {sentence.words(start, start + len(quote))}",
-            kind="procedural",
-            corrects=False,
-            importance=0.8,
-            tags=("instruction",),
-        )
+        yield _asks(sentence, "instruction", start, start + len(quote))
 
 
 _PATTERNS = (_ALWAYS, _FROM_NOW, _WHENEVER, _LANGUAGE, _HABIT)
@@ -79,4 +115,5 @@ RULES = (
     ExtractionRule(
         "instruction", "always answer in French; never …; from now on …; when I ask …, …", _instruction, own=False
     ),
+    ExtractionRule("reasoned instruction", "I'm coeliac, so no wheat please", _reasoned, own=False),
 )

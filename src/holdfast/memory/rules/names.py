@@ -15,15 +15,17 @@ _NAME = Pattern(
     rf"(?i:\bmy{S}(?:(?:full|first|real|given|actual){S})?name(?:{S}is|['\u2019]s){S}{ADVERB}(?:spel(?:led|t){S})?)"
 )
 _CALLED = Pattern(
-    rf"(?i:(?:^|[,.!]{S}|\b(?:please|just|can|and|but|so){S})call{S}me{S}|\b(?:people|friends|everyone|everybody|they|"
+    rf"(?i:(?:^|[,.!]{S}|\b(?:please|just|can|and|but|so){S})(?:call|address){S}me{S}(?:as{S})?|\b(?:people|friends|"
+    rf"everyone|everybody|they|"
     rf"folks){S}(?:all{S})?calls?{S}me{S}|\bI{S}go{S}by{S}(?:the{S}name{S}(?:of{S})?)?|\bmy{S}nickname{S}is{S})"
 )
 _GREETING = Pattern(
     rf"(?i:^(?:(?:hi|hello|hey|greetings|good{S}(?:morning|evening|afternoon))(?:{S}(?:there|all|everyone|everybody|"
     rf"team))?[,!.:]{{0,2}}(?:{S})?)?(?:{AM[2:]}|this{S}is|(?:the{S})?name(?:{S}is|['\u2019]s)){S})"
 )
+_SPEAKING = Pattern(rf"(?i:^(?:hi|hello|hey)(?:{S}there)?[,!.]?{S})(?=[A-Z][\w'-]{{1,20}}{S}here\b)")
 _IS_SAID_OF = Pattern(r"[ ](?:is|was|are)[ ]")  # "call me Ishmael is how the book begins"
-_ENOUGH = Pattern(rf"$|[,.!](?:{S}|$)|{S}(?:and|from|by{S}the{S}way)\b")
+_ENOUGH = Pattern(rf"$|[,.!](?:{S}|$)|{S}(?:and|from|here|by{S}the{S}way)\b")
 
 
 def _name(sentence: Sentence) -> Iterator[Extraction]:
@@ -37,7 +39,7 @@ def _nickname(sentence: Sentence) -> Iterator[Extraction]:
 
 
 def _introduction(sentence: Sentence) -> Iterator[Extraction]:
-    cue = _GREETING.match(sentence.text)
+    cue = _GREETING.match(sentence.text) or _SPEAKING.match(sentence.text)
     name = name_at(sentence.text, cue.end(), most=3) if cue else None
     if cue and name and _ENOUGH.match(sentence.text, name.end):
         yield from _given(sentence, "introduction", cue, "name", "is called")

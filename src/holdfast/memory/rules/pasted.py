@@ -55,7 +55,8 @@ _ROLE = Pattern(
     r"(?:story|poem|song|rap|scene|monologue|sketch|limerick|haiku|dialogue|novel|script)\b)"
 )
 _JOKE = Pattern(
-    r"(?i:\b(?:just|only|totally)?\s?(?:kidding|joking)\b|\bjk\b|(?<!\w)/s\b|\bnot\sreally\s(?:lol|haha)|"
+    r"(?i:\b(?:is|does|are|was)\s(?:this|the\sabove|the\sfollowing)\s(?:sentence|text|paragraph|phrase|grammar)\b|"
+    r"\b(?:just|only|totally)?\s?(?:kidding|joking)\b|\bjk\b|(?<!\w)/s\b|\bnot\sreally\s(?:lol|haha)|"
     r"\bmade\sthat\sup\b|\bapril\sfool)"
 )
 _SENTENCE = Pattern(r"[.!?\n]\s*")

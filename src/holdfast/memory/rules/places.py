@@ -61,36 +61,19 @@ def _at(sentence: Sentence, rule: str, start: int, at: int, *, moved: bool = Fal
     place = place_at(sentence.text, at)
     if place is None or not sentence.states(start) or _SEASON.search(sentence.text):
         return
-    yield sentence.found(
-        rule,
-        start,
-        place.end,
-        f"{sentence.who} lives in {place.text}",
-        key="home",
-        relation="lives in",
-        object=place.text,
-        valid_from=sentence.since(event=moved),
-        importance=0.7,
-        corrects=sentence.corrects and not moved,
-        tags=("place",),
-    )
+    yield sentence.link(
+        rule, start, place.end, "lives in", place.text, key="home", valid_from=sentence.since(event=moved),
+        importance=0.7, corrects=sentence.corrects and not moved, tags=("place",),
+    )  # fmt: skip
 
 
 def _origin(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _ORIGIN.finditer(sentence.text):
         place = place_at(sentence.text, cue.end())
         if place and sentence.states(cue.start()):
-            yield sentence.found(
-                "origin",
-                cue.start(),
-                place.end,
-                f"{sentence.who} is from {place.text}",
-                key="origin",
-                relation="is from",
-                object=place.text,
-                importance=0.6,
-                tags=("place",),
-            )
+            yield sentence.link(
+                "origin", cue.start(), place.end, "is from", place.text, key="origin", importance=0.6, tags=("place",),
+            )  # fmt: skip
 
 
 def _left_home(sentence: Sentence) -> Iterator[Extraction]:
@@ -98,18 +81,10 @@ def _left_home(sentence: Sentence) -> Iterator[Extraction]:
         place = place_at(sentence.text, cue.end())
         over = _NOT_ANY_MORE.search(sentence.text)
         if place and over and sentence.states(cue.start()):
-            yield sentence.found(
-                "left home",
-                cue.start(),
-                place.end,
-                f"{sentence.who} no longer lives in {place.text}",
-                key="home",
-                relation="no longer lives in",
-                object=place.text,
-                ended=True,
-                valid_from=sentence.since(),
-                tags=("place",),
-            )
+            yield sentence.link(
+                "left home", cue.start(), place.end, "no longer lives in", place.text, key="home", ended=True,
+                valid_from=sentence.since(), tags=("place",),
+            )  # fmt: skip
 
 
 def _their_home(sentence: Sentence) -> Iterator[Extraction]:
@@ -123,19 +98,10 @@ def _their_home(sentence: Sentence) -> Iterator[Extraction]:
             and sentence.states(name.start)
             and name_at(sentence.text, name.start)
         ):
-            yield sentence.found(
-                "their home",
-                name.start,
-                place.end,
-                f"{name.text} lives in {place.text}",
-                subject=name.text,
-                key="home",
-                relation="lives in",
-                object=place.text,
-                valid_from=sentence.since(event=going),
-                importance=0.6,
-                tags=("place",),
-            )
+            yield sentence.link(
+                "their home", name.start, place.end, "lives in", place.text, of=name.text, subject=name.text,
+                key="home", valid_from=sentence.since(event=going), importance=0.6, tags=("place",),
+            )  # fmt: skip
 
 
 RULES = (

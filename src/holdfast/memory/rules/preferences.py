@@ -72,18 +72,10 @@ def _taste(sentence: Sentence, rule: str, pattern: Pattern, relation: str) -> It
             against = _AGAINST.search(thing.text) if verb == "prefers" else None
             name = thing.text[: against.start()] if against else thing.text
             if folded(name):
-                yield sentence.found(
-                    rule,
-                    cue.start(),
-                    thing.start + len(name),
-                    f"{sentence.who} {verb} {name}",
-                    key=f"likes:{folded(name)}",
-                    relation=verb,
-                    object=name,
-                    importance=0.6,
-                    tags=("preference",),
-                    ended=relation == "no longer likes",
-                )
+                yield sentence.link(
+                    rule, cue.start(), thing.start + len(name), verb, name, key=f"likes:{folded(name)}",
+                    importance=0.6, tags=("preference",), ended=relation == "no longer likes",
+                )  # fmt: skip
 
 
 def _likes(sentence: Sentence) -> Iterator[Extraction]:
@@ -115,15 +107,9 @@ def _favourite(sentence: Sentence) -> Iterator[Extraction]:
 def _best(sentence: Sentence, bounds: tuple[int, int], what: str, name: str) -> Extraction:
     what = folded(what)
     return sentence.found(
-        "favourite",
-        *bounds,
-        f"{sentence.who}'s favourite {what} is {name}",
-        key=f"favourite:{what}",
-        relation=f"favourite {what}",
-        object=name,
-        importance=0.6,
-        tags=("preference",),
-    )
+        "favourite", *bounds, f"{sentence.who}'s favourite {what} is {name}", key=f"favourite:{what}",
+        relation=f"favourite {what}", object=name, importance=0.6, tags=("preference",),
+    )  # fmt: skip
 
 
 def _allergy(sentence: Sentence) -> Iterator[Extraction]:
@@ -137,16 +123,9 @@ def _allergy(sentence: Sentence) -> Iterator[Extraction]:
 
 
 def _allergic(sentence: Sentence, bounds: tuple[int, int], what: str) -> Extraction:
-    return sentence.found(
-        "allergy",
-        *bounds,
-        f"{sentence.who} is allergic to {what}",
-        key=f"allergy:{folded(what)}",
-        relation="is allergic to",
-        object=what,
-        importance=0.9,
-        tags=("health",),
-    )
+    return sentence.link(
+        "allergy", *bounds, "is allergic to", what, key=f"allergy:{folded(what)}", importance=0.9, tags=("health",),
+    )  # fmt: skip
 
 
 def _diet(sentence: Sentence) -> Iterator[Extraction]:
@@ -154,18 +133,10 @@ def _diet(sentence: Sentence) -> Iterator[Extraction]:
         for match in pattern.finditer(sentence.text):
             if sentence.states(match.start()):
                 diet, relation = match["diet"].lower(), "is no longer" if ended else "is"
-                yield sentence.found(
-                    "diet",
-                    *match.span(),
-                    f"{sentence.who} {relation} {diet}",
-                    key="diet",
-                    relation=relation,
-                    object=diet,
-                    ended=ended,
-                    valid_from=sentence.since(event=not _STATE.match(match[0])),
-                    importance=0.8,
-                    tags=("health",),
-                )
+                yield sentence.link(
+                    "diet", *match.span(), relation, diet, key="diet", ended=ended,
+                    valid_from=sentence.since(event=not _STATE.match(match[0])), importance=0.8, tags=("health",),
+                )  # fmt: skip
 
 
 def _avoids(sentence: Sentence) -> Iterator[Extraction]:
@@ -174,17 +145,10 @@ def _avoids(sentence: Sentence) -> Iterator[Extraction]:
             continue
         for thing in things_at(sentence.text, cue.end()):
             verb = cue["verb"].lower()
-            yield sentence.found(
-                "avoids",
-                cue.start(),
-                thing.end,
-                f"{sentence.who} does not {verb} {thing.text}",
-                key=f"eats:{folded(thing.text)}",
-                relation=f"does not {verb}",
-                object=thing.text,
-                importance=0.8,
-                tags=("health",),
-            )
+            yield sentence.link(
+                "avoids", cue.start(), thing.end, f"does not {verb}", thing.text, key=f"eats:{folded(thing.text)}",
+                importance=0.8, tags=("health",),
+            )  # fmt: skip
 
 
 RULES = (

@@ -8,9 +8,9 @@ mark or a line; a cue word before a statement is enough to leave that statement 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
@@ -43,13 +43,14 @@ _SHORT = Pattern(
 _COUNTED = Pattern(r"(?:\b(?:no|nr|vol|fig|ca|min|max|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec))$", re.IGNORECASE)
 
 _SUPPOSED = Pattern(
-    r"(?i:\b(?:if|as an ai|would|wish|wished|could|might|maybe|perhaps|suppose|supposing|imagine|pretend|"
+    r"(?i:\b(?:if|as an ai|would(?!\s(?:you|u)\b|\s(?:like|love)\s[^,;]{2,80}[,;])|could(?!\s(?:you|u)\b)|"
+    r"wish|wished|might|maybe|perhaps|suppose|supposing|imagine|pretend|"
     "hypothetically|unless|"
     r"whether|probably|possibly|almost|let['\u2019]s say|assume|assuming|as though|dreamed|dreamt|imagined|joked|"
-    r"kidding|act as|in another life|hope|hoping|should|ask me|say I|say we|(?:I|i)\s(?:think|guess|suspect|believe|"
-    r"assume|wonder|feel\slike)|not sure|feels? like|for example|for instance|e\.g|in (?:the|"
+    r"kidding|act as|in another life|hope|hoping|should|ask me|say (?:I|we|my|our)|(?:I|i)\s(?:think|guess|suspect|"
+    r"believe|assume|wonder|feel\slike)|not sure|feels? like|for example|for instance|e\.g|in (?:the|"
     r"this|that|a|my) (?:story|novel|book|movie|film|game|dream|scenario|play|poem|song|role|simulation))\b|"
-    r"['\u2019]d\b)"
+    r"['\u2019]d\b(?!\s(?:like|love|prefer|rather)\s[^,;]{2,80}[,;]))"
 )
 _REPORTED = Pattern(
     r"(?i:\b(?!I\b|we\b)[^\W\d_]{1,30}\s{1,3}(?:just\s{1,3}|also\s{1,3}|once\s{1,3}|always\s{1,3}|"
@@ -58,8 +59,8 @@ _REPORTED = Pattern(
     r"heard|wants|wanted)\b|\baccording to\b|\b(?:heard|read|rumou?r)\s{1,3}(?:that|somewhere)\b)"
 )
 _NEGATED = Pattern(
-    r"(?i:n['\u2019]t\b|\bnot\b|\bnever\b|\bneither\b|\bnobody\b|\bno one\b|\bhardly\b|\bfalse\b|\buntrue\b|\bdoubt\b|"
-    r"\bdeny\b|\bwithout\b)"
+    r"(?i:n['\u2019]t\b|\b(?:dont|cant|doesnt|isnt|didnt|not|never|neither|nobody|no one|hardly)\b|"
+    r"\bfalse\b|\buntrue\b|\bdoubt\b|\bdeny\b|\bwithout\b)"
 )
 _OWN = Pattern(r"(?i:\b(?:i|my|we|our|me)\b)")
 _CLAUSE = Pattern(r"(?i:[,:\u2013\u2014(]|\bbut\b|\band\b|\bso\b|\bbecause\b|\bthough\b|\balthough\b|\binstead\b)")
@@ -70,6 +71,7 @@ _ASKING = Pattern(
     r"(?i:,\s{1,3}(?:(?:so|and|but|now)\s{1,3})?(?:can|could|would|will|do|what|how|which|where|who|why|should|"
     r"are there|is there|any)\b(?!\s{1,3}(?:I|we)\s{0,3}$))"
 )
+_WH = Pattern(r"(?i:\b(?:what|how|which|where|who|why)$)")
 _PAUSE = Pattern(r"(?:,|\s-|\s?[\u2013\u2014:;]|\.{2,})\s+(?=\S)")
 _TAG = Pattern(
     r"(?i:\s*(?:right|no|yes|yeah|ok|okay|correct|eh|huh|innit|or\swhat|or\snot|true|you\sknow|really|(?:(?:is|are|"
@@ -80,6 +82,14 @@ _ASKS_AT_ONCE = Pattern(
     r"(?i:\W{0,3}(?:(?:so|and|but|ok|okay|well|hi|hey)\W{1,3})?(?:do|did|does|am|is|are|was|were|can|could|would|will|"
     r"should|have|has|had|what|who|how|where|when|why|which|if|isn['\u2019]t|aren['\u2019]t|don['\u2019]t|"
     r"didn['\u2019]t)\b)"
+)
+
+_TOLD_AFTER = Pattern(
+    r"(?i:(?:,|\s-|\s?[\u2013\u2014(]|\.{2,}|\s(?:because|since|as|cos|cuz|coz|given\sthat|considering))\s*"
+    r"(?=(?:i|we|my|our|im)(?:\s|['\u2019])))"
+)
+_IFS = Pattern(
+    r"(?i:^\W{0,3}(?:(?:so|and|but|ok|hi|hey)\W{1,3})?(?:what\s)?if\b|\b(?:how\slong|long\sago|would\syou)\b)"
 )
 
 _CORRECTION = Pattern(
@@ -93,6 +103,11 @@ _CHANGE = Pattern(
     r"(?i:\b(?:now|no longer|any ?more|moved|moving|relocated|switched|changed|as of|since|started|joined|recently|"
     r"became|went|just|new|quit|left|these days|nowadays|turned)\b)"
 )
+
+
+def with_capitals(text: str) -> str:
+    """With weekdays as times are read: "on friday" is "on Friday"."""
+    return _WEEKDAY.sub(lambda day: day[0].capitalize(), text)
 
 
 class Sentence(msgspec.Struct, frozen=True, dict=True):
@@ -111,10 +126,12 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
     asked: str = ""
     """What the assistant said right before the message."""
     first: bool = False
+    question: bool = False
+    """Whether it only asks, so that nothing in it is stated but what it takes for granted."""
 
     @cached_property
     def spans(self) -> list[when.Span]:
-        return when.find(_WEEKDAY.sub(lambda day: day[0].capitalize(), self.text), self.time)
+        return when.find(with_capitals(self.text), self.time)
 
     @cached_property
     def own(self) -> bool:
@@ -134,7 +151,7 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def _doubt(self) -> int:
         """Where the first word stands after which nothing is stated."""
-        cues = (_SUPPOSED.search(self.text), _REPORTED.search(self.text))
+        cues = (None if self.question else _SUPPOSED.search(self.text), _REPORTED.search(self.text))
         return min((cue.start() for cue in cues if cue), default=len(self.text))
 
     def states(self, start: int) -> bool:
@@ -156,6 +173,11 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
         """The words as they were written: what is blanked for the rules is kept in what they find."""
         return self.whole[self.at + start : self.at + end]
 
+    def link(self, rule: str, start: int, end: int, relation: str, to: str, **more: Any) -> Extraction:
+        """What is found as a relation to something, of the speaker or whom ``of`` names."""
+        who = more.pop("of", self.who)
+        return self.found(rule, start, end, f"{who} {relation} {to}", relation=relation, object=to, **more)
+
     def found(self, rule: str, start: int, end: int, text: str, **more: Any) -> Extraction:
         more.setdefault("subject", self.subject)
         more.setdefault("corrects", self.corrects)
@@ -166,29 +188,34 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
 def sentences(
     text: str, *, subject: str, who: str, time: datetime, ref: EntryRef | None, asked: str = ""
 ) -> Iterator[Sentence]:
-    """The sentences that state something, in order; questions and endless ones are left out."""
-    readable, corrected, before, first, time = (
-        blanked(text),
-        False,
-        "",
-        True,
-        time if time.tzinfo else time.replace(tzinfo=UTC),
-    )
+    """The sentences that state something, in order, and questions for what they take for granted; no endless ones."""
+    readable, corrected, before, first = blanked(text), False, "", True
+    time = time if time.tzinfo else time.replace(tzinfo=UTC)
     for start, end, mark in _bounds(readable):
-        piece = readable[start:end]
-        whole = piece
-        if "?" in mark or "\uff1f" in mark:
-            piece = _before_question(piece)
-        if len(piece) > LONGEST or not piece.strip("\x00 \t\r"):
+        whole = readable[start:end]
+        piece = _before_question(whole) if "?" in mark or "\uff1f" in mark else whole
+        one = partial(Sentence, whole=text, subject=subject, who=who, time=time, ref=ref, asked=asked)
+        stated = len(piece) <= LONGEST and piece.strip("\x00 \t\r")
+        if stated:
+            begin = start + len(piece) - len(piece.lstrip())
+            yield one(text=stated, at=begin, after_correction=corrected, before=before, first=first)
+        if len(piece) < len(whole) <= LONGEST:
+            yield from _of_question(whole, len(piece), start, partial(one, before=before))
+        if stated:
+            before, first, corrected = stated, False, bool(_CORRECTION.search(stated)) and len(stated) < 45
+        else:
             before = whole[-LONGEST:] or before  # a question, too, may say who "she" is
             first = first and not whole.strip()
-            continue
-        begin = start + len(piece) - len(piece.lstrip())
-        piece = piece.strip()
-        yield Sentence(piece, begin, text, subject, who, time, ref, corrected, before, asked, first)
-        before, first = piece, False
-        bare = _CORRECTION.search(piece)
-        corrected = bool(bare) and len(piece) < 45
+
+
+def _of_question(whole: str, at: int, start: int, one: Callable[..., Sentence]) -> Iterator[Sentence]:
+    """What a question takes for granted, and what is told after it: "is brie safe, I'm pregnant?"."""
+    asking = whole[at:]
+    told = _TOLD_AFTER.search(asking) if _ASKS_AT_ONCE.match(asking) and not _IFS.search(asking) else None
+    if told and not _TAG.match(asking, told.end()):
+        yield one(text=asking[told.end() :], at=start + at + told.end())
+        asking = asking[: told.start()]
+    yield one(text=asking, at=start + at, question=True)
 
 
 def _before_question(piece: str) -> str:
@@ -196,7 +223,8 @@ def _before_question(piece: str) -> str:
     if _ASKS_AT_ONCE.match(piece):
         return ""
     asking = _ASKING.search(piece) or next((each for each in reversed(list(_PAUSE.finditer(piece)))), None)
-    return piece[: asking.start()] if asking and not _TAG.match(piece, asking.end()) else ""
+    tag = asking and not _WH.search(asking[0]) and _TAG.match(piece, asking.end())
+    return piece[: asking.start()] if asking and not tag else ""
 
 
 def _bounds(text: str) -> Iterator[tuple[int, int, str]]:

@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 
 
 class ExtractionRule(msgspec.Struct, frozen=True):
-    """A named way of reading one sentence. ``own``: it reads only those in which the speaker occurs ("I", "my")."""
+    """A named way of reading one sentence. ``own``: it reads only those in which the speaker occurs ("I", "my").
+
+    ``asked``: it reads questions as well, for what they take for granted.
+    """
 
     name: str
     about: str
     find: Callable[[Sentence], Iterator[Extraction]]
     own: bool = True
+    asked: bool = False

@@ -24,24 +24,28 @@ from holdfast.memory.rules.clauses import (
     clauses,
     head_of,
     heads_of,
+    is_plural,
     theirs,
     verb_group,
 )
 from holdfast.memory.rules.complements import SECRET
 from holdfast.memory.rules.dates import ahead, stamp
+from holdfast.memory.rules.lasting import CONDITION, lasting
 from holdfast.memory.rules.phrases import folded
 from holdfast.memory.rules.reading import Sentence
 from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.when import Pattern
 
 _PASSING = Pattern(
-    r"(?i:\b(?:right\snow|rn|at\sthe\smoment|tonight|this\s(?:morning|afternoon|evening|second|minute)|today|"
+    r"(?i:\b(?:right\snow|rn|at\sthe\smoment|tonight|this\s(?:morning|afternoon|evening|second|minute)|"
+    r"(?<!of\s)(?<!from\s)today|"
     r"for\snow|atm|"
     r"in\sa\s(?:minute|sec|second|bit|moment|hurry|meeting|mood)|soon|later|again|for\sa\s(?:bit|sec|while)|"
     r"like\s(?:crazy|hell|a)|lol|lmao|jk|one\sday|someday|in\stheory|any\s?more)\b)"
 )
 _OPEN = Pattern(
-    r"(?i:\b(?:maybe|perhaps|or\ssomething|i\s(?:think|guess|suppose|hope|wish)|if\sonly|not\ssure|hopefully|might|"
+    r"(?i:\b(?:maybe|perhaps|your?|or\ssomething|i\s(?:think|guess|suppose|hope|wish)|if\sonly|not\ssure|hopefully|"
+    r"might|"
     r"apparently|supposedly|in\s(?:the|this|a|my)\s(?:game|story|novel|movie|film|dream|scenario|campaign))\b)"
 )
 _HANGING = Pattern(
@@ -75,33 +79,28 @@ def _statement(sentence: Sentence) -> Iterator[Extraction]:
         if clause.subject.start < reached or not sentence.states(clause.subject.start):
             continue
         group = verb_group(sentence.text, clause)
-        told = _told(sentence, clause, group) if group is not None else None
-        if told is None:
+        found = told(sentence, clause, group) if group is not None else None
+        if found is None:
             continue
-        reached = told.end
+        reached = found.end
         yield sentence.found(
-            "statement",
-            clause.start,
-            told.end,
-            told.text,
-            key=told.key,
-            corrects=sentence.corrects and told.key is not None,
-            kind="semantic",
+            "statement", clause.start, found.end, found.text, key=found.key,
+            corrects=sentence.corrects and found.key is not None, kind="semantic",
             valid_from=sentence.since(event=group.form == "did") if group else None,
-            importance=0.8 if told.family == "health" else 0.6,
-            tags=(told.family,),
-        )
+            importance=0.8 if found.family == "health" else 0.6, tags=(found.family,),
+        )  # fmt: skip
 
 
-def _told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Predication | None:
+def told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Predication | None:
     """What a clause says, if it is of a kind worth keeping."""
     text, start = sentence.text, _after_blank(sentence.text, group.end)
-    end = _trimmed(text, start, clause.end)
+    end = _trimmed(text, start, _run_on(text, start, clause.end))
     if group.negated and words.NEVER_DOES.get(group.verb, ("", ""))[1] == "only":
         end = min(end, text.find(",", start, end) % (len(text) + 1))  # "can't swim, never learned"
     rest = text[start:end]
     whole = f"{text[:end]} {clause.when}" if clause.when else text  # what fits may stand before the subject
     family = _family(whole, clause, group, start, len(whole) if clause.when else end)
+    family = family or lasting(text, clause, group, start, end, f"{rest} {clause.when}")
     if group.verb in ("live", "living") and _SEASON.match(clause.when):
         return None  # one home of several
     if rest and (_HANGING.search(rest) or (subject_left_out(clause, group) and _ONLY_TIMED.match(rest))):
@@ -114,14 +113,21 @@ def _told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Predication 
     ):
         return None
     passing = _PASSING.search(rest) or _PASSING.search(clause.when)
-    if passing and (family not in _LASTING or passing[0].lower() not in ("soon", "today", "again", "tonight")):
+    if passing and (family not in _LASTING or passing[0].lower() not in _SOON or group.form == "be"):
+        return None
+    if group.negated and text[end : clause.end].strip(" .,!").lower() == "then":
+        return None  # "so I can't work then": when that is stands elsewhere
+    if group.adverb == "only" and CONDITION.match(text, clause.end):
+        return None
+    if group.verb in _OF_SOMETHING and _AGO.match(rest):
         return None
     subject = clause.subject
     who = _named(sentence.who, subject)
+    together = group.form == "be" and text[subject.start : subject.end].lower() == "we" and _SEVERAL.match(rest)
     words_ = theirs(sentence.words(start, end)).lstrip(" ,;") if rest else ""
-    said = " ".join(
-        part for part in (who, _verb(group, subject), words_, theirs(clause.when[:1].lower() + clause.when[1:])) if part
-    )
+    timed = theirs(clause.when[:1].lower() + clause.when[1:])
+    timed = f"on {timed.capitalize()}" if _DAYS.fullmatch(timed) else timed
+    said = " ".join(part for part in (who, "belongs to" if together else _verb(group, subject), words_, timed) if part)
     return _Predication(family, end, f"{said}{_day(sentence, clause, group, end)}", _key(clause, group, family, rest))
 
 
@@ -156,7 +162,7 @@ def _named(who: str, subject: Subject) -> str:
 
 def _verb(group: VerbGroup, subject: Subject) -> str:
     """The verbs of a clause after a name: "don't eat" as "does not eat"."""
-    plural = bool(subject.words) if subject.kind == SELF else _plural(subject.words)
+    plural = bool(subject.words) if subject.kind == SELF else is_plural(subject.words)
     have, be, was = ("have", "are", "were") if plural else ("has", "is", "was")
     said = re.sub(r"^has\b", have, re.sub(r"^is\b", be, re.sub(r"^was\b", was, group.words)))
     if plural and group.form == "do":
@@ -167,20 +173,13 @@ def _verb(group: VerbGroup, subject: Subject) -> str:
         return f"can only {group.verb}"
     if group.modal in ("can", "ca", "cannot"):
         return f"can{'not' * group.negated} {group.verb}"
+    if group.negated and said.startswith(("has ", "have ")) and group.form != "have":
+        return said.replace(" ", " never " if group.adverb == "never" else " not ", 1)
     if group.negated:
         return f"{said} not" if group.form in ("be",) else f"does not {group.verb}"
     if group.adverb:
         return f"{said} {group.adverb}" if group.form == "be" else f"{group.adverb} {said}"
     return said
-
-
-def _plural(name: str) -> bool:
-    last = name.lower().split()[-1:] or [""]
-    return (
-        " and " in f" {name} "
-        or (last[0].endswith("s") and not last[0].endswith(("ss", "us", "is", "'s")))
-        or last[0] in ("children", "bees", "people")
-    )
 
 
 def _family(text: str, clause: Clause, group: VerbGroup, start: int, end: int) -> str | None:
@@ -230,36 +229,13 @@ def _of_thing(text: str, clause: Clause, group: VerbGroup, start: int, end: int)
     return "thing" if known and not group.negated and not _POINTING.match(text, start, end) else None
 
 
-_THING_VERBS = frozenset(
-    [
-        "cost",
-        "run",
-        "end",
-        "start",
-        "begin",
-        "expire",
-        "close",
-        "open",
-        "leave",
-        "land",
-        "arrive",
-        "depart",
-        "get",
-        "got",
-        "finish",
-        "meet",
-        "move",
-        "moved",
-        "weigh",
-        "measure",
-        "turn",
-        "take",
-        "need",
-        "lead",
-    ]
+_THING_VERBS = words.each(
+    "cost run end start begin expire close open leave land arrive depart get got finish meet move moved weigh "
+    "measure turn take need lead"
 )
 _DESCRIBING = Pattern(
-    r"(?i:(?:being|so|too|very|really|not|at\s\d+\s?%|in\s(?:the|a|my|our)\s|on\s(?:the\s(?!\w+\sfloor)|a\s|my\s|"
+    r"(?i:(?:being|so|too|very|really|not|at\s\d+\s?(?:%|percent)|in\s(?:the|a|my|our)\s|on\s(?:the\s(?!\w+\sfloor)|"
+    r"a\s|my\s|"
     r"fire\b)|here|like|as|down|gone|late|stuck)(?!\w))"
 )
 
@@ -307,14 +283,16 @@ def _known(name: str) -> bool:
     head = head_of(name)
     return head in heads_of("ATTRIBUTES", "POSSESSIONS", "EVENTS", "ROUTINE", "IDENTIFIED", "CONDITIONS") or bool(
         " " in name
-        and set(name.lower().replace("'s", "").split()) & set(f"{words.NUMBERING} favourite favorite".split())
+        and set(name.lower().replace("'s", "").split()) & set(words.each(f"{words.NUMBERING} favourite favorite"))
     )
 
 
 def _is_named(text: str, start: int, end: int) -> bool:
     return (
         re.match(
-            r"(?:(?:Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2}\W*$",
+            r"(?:(?:Mr|Mrs|Ms|Dr|"
+            r"Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2}(?:\s(?:at|from|in|"
+            r"on)\s.{2,50})?\W*$",
             text[start:end],
         )
         is not None
@@ -323,25 +301,14 @@ def _is_named(text: str, start: int, end: int) -> bool:
 
 _SEASON = Pattern(r"(?i:in\s(?:the\s)?(?:spring|summer|autumn|fall|winter)|during\sthe\s(?:week|summer|winter))")
 _CURRENT = Pattern(r"(?i:^(?:new|current|own|present)\s)")
-_TAKEN = frozenset(
-    [
-        "phone",
-        "email",
-        "home",
-        "job",
-        "name",
-        "age",
-        "employer",
-        "birthday",
-        "called",
-        "origin",
-        "diet",
-        "anniversary",
-        "studies",
-        "height",
-        "weight",
-    ]
+_TAKEN = words.each(
+    "phone email home job name age employer birthday called origin diet anniversary studies height weight"
 )
+_OF_SOMETHING = words.each("quit stopped started left bought sold finished got")
+_SEVERAL = Pattern(r"(?i:an?\s(?:\w+\s)?(?:family|couple|household|team|group|band|club)\b)")
+_AGO = Pattern(r"(?i:(?:\w+\s){1,4}ago\W*$|(?:last|this|in)\s\w+\W*$|yesterday\W*$)")
+_SOON = ("soon", "today", "again", "tonight")
+_DAYS = re.compile(rf"(?i:{words.DAY}s)")
 _RECURS = Pattern(rf"(?i:{words.RECURRING}|\bborn\b|\bbirthday\b|\banniversary\b)")
 _CALLED = Pattern(r"(?i:called\s|named\s)")
 _LISTED = Pattern(rf"(?i:{words.RECURRING}|{words.DATED}|\b{words.DAY}\b)")
@@ -351,48 +318,10 @@ _ON_A_DATE = Pattern(
 )
 _TIMED = Pattern(rf"(?i:{complements.TIME}|{words.MONEY})")
 _ONLY_TIMED = Pattern(rf"(?i:(?:on\s|in\s)?{complements.TIME}\W*$)")
-_VAGUE = frozenset(
-    [
-        "character",
-        "code",
-        "essay",
-        "result",
-        "question",
-        "guess",
-        "point",
-        "answer",
-        "problem",
-        "issue",
-        "error",
-        "output",
-        "function",
-        "list",
-        "array",
-        "file",
-        "script",
-        "program",
-        "query",
-        "text",
-        "prompt",
-        "message",
-        "sentence",
-        "paragraph",
-        "word",
-        "input",
-        "string",
-        "variable",
-        "class",
-        "version",
-        "data",
-        "table",
-        "score",
-        "turn",
-        "bad",
-        "idea",
-        "opinion",
-        "favorite",
-        "page",
-    ]
+_VAGUE = words.each(
+    "character code essay result question guess point answer problem issue error output function list array file "
+    "script program query text prompt message sentence paragraph word input string variable class version data "
+    "table score turn bad idea opinion favorite page"
 )
 _IS_SELF = Pattern(rf"(?i:{complements.IS_SELF})")
 _IS_OTHER = Pattern(rf"(?i:{complements.IS_OTHER})")
@@ -413,7 +342,7 @@ def _key(clause: Clause, group: VerbGroup, family: str, rest: str) -> str | None
     subject = clause.subject
     if subject.kind == SELF and family == "place" and group.verb in ("live", "living"):
         return "home"
-    if subject.kind == THING and group.form == "be" and not _plural(subject.words) and "'s" not in subject.words:
+    if subject.kind == THING and group.form == "be" and not is_plural(subject.words) and "'s" not in subject.words:
         key = folded(_CURRENT.sub("", subject.words))
         return key if len(key) <= 60 and key not in _TAKEN else None
     if (
@@ -427,6 +356,23 @@ def _key(clause: Clause, group: VerbGroup, family: str, rest: str) -> str | None
 
 def _after_blank(text: str, at: int) -> int:
     return at + len(text[at:]) - len(text[at:].lstrip())
+
+
+def _run_on(text: str, start: int, end: int) -> int:
+    """Where another sentence begins that no mark divides from this one: "i have adhd i need short steps"."""
+    again = _AGAIN.search(text, start, end)
+    return again.end() if again and again[1].lower() not in _LEADS_ON else end
+
+
+_AGAIN = Pattern(
+    r"(?i:\b([\w'\u2019]+)(?=\s(?:i|we)\s(?:need|want|have|can|cant|live|work|am|would|prefer|like|dont|"
+    r"don['\u2019]t)\b))"
+)
+_LEADS_ON = words.each(
+    "that what where when how than as thing things one everything anything way because and so if who since while "
+    "but or place places until before after unless whenever time times day days reason all whatever which year "
+    "years"
+)
 
 
 def _trimmed(text: str, start: int, end: int) -> int:

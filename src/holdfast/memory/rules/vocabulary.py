@@ -15,32 +15,39 @@ def either(words: str) -> str:
     return "|".join(word.replace("_", r"\s") for word in sorted(words.split(), key=len, reverse=True))
 
 
+def each(words: str) -> frozenset[str]:
+    """A set of words from words with a blank between them."""
+    return frozenset(words.split())
+
+
 # People and animals
 
 KIN = (
     "wife husband spouse partner fianc\u00e9 fianc\u00e9e fiance fiancee girlfriend boyfriend gf bf hubby mother "
-    "mom mum mam mama "
-    "father dad daddy papa parents stepmother stepfather stepmom stepmum stepdad sister sis brother twin twins sibling "
-    "siblings son sons daughter daughters child children kid kids baby toddler teenager newborn stepson stepdaughter "
-    "grandmother grandma granny gran nan nana grandfather grandpa granddad grandad grandparents grandson granddaughter "
-    "grandchildren grandkids grandchild aunt auntie uncle cousin cousins niece nephew nieces nephews in-laws "
-    "mother-in-law "
-    "father-in-law sister-in-law brother-in-law son-in-law daughter-in-law godson goddaughter godmother godfather "
-    "sisters brothers family ex ex-wife ex-husband girl boy"
+    "mom mum mam mama father dad daddy papa parents stepmother stepfather stepmom stepmum stepdad sister sis "
+    "brother twin twins sibling siblings son sons daughter daughters child children kid kids baby toddler "
+    "teenager newborn stepson stepdaughter grandmother grandma granny gran nan nana grandfather grandpa granddad "
+    "grandad grandparents grandson granddaughter grandchildren grandkids grandchild aunt auntie uncle cousin "
+    "cousins niece nephew nieces nephews in-laws mother-in-law father-in-law sister-in-law brother-in-law "
+    "son-in-law daughter-in-law godson goddaughter godmother godfather sisters brothers family ex ex-wife "
+    "ex-husband girl boy"
 )
 ROLES = (
-    "friend friends mate buddy roommate roommates flatmate flatmates housemate neighbour neighbor neighbours neighbors "
-    "boss manager supervisor mentor colleague colleagues coworker co-worker assistant landlord landlady tenant teacher "
-    "tutor coach trainer professor advisor adviser instructor doctor gp dentist therapist physio surgeon cardiologist "
-    "dermatologist midwife nurse vet lawyer solicitor accountant nanny babysitter cleaner gardener plumber hairdresser "
-    "client business_partner co-founder cofounder team_lead"
+    "friend friends mate buddy roommate roommates flatmate flatmates housemate neighbour neighbor neighbours "
+    "neighbors boss manager supervisor mentor colleague colleagues coworker co-worker assistant landlord landlady "
+    "tenant teacher tutor coach trainer professor advisor adviser instructor doctor gp dentist therapist physio "
+    "surgeon cardiologist dermatologist midwife nurse vet lawyer solicitor accountant nanny babysitter cleaner "
+    "gardener plumber hairdresser client business_partner co-founder cofounder team_lead cleaning_lady walker "
+    "sitter minder housekeeper childminder au_pair pharmacist optician osteopath counsellor counselor "
+    "psychiatrist psychologist paediatrician pediatrician consultant ex_husband ex_wife boyf bestie missus bff "
+    "other_half in_laws stepkids"
 )
 PETS = (
     "dog dogs cat cats puppy puppies kitten kittens rabbit rabbits bunny hamster hamsters parrot parrots budgie "
-    "budgies "
-    "canary horse pony horses guinea_pig guinea_pigs ferret ferrets tortoise turtle gecko snake lizard fish goldfish "
-    "chicken chickens hens goat goats sheep rat rats mouse greyhound beagle labrador poodle retriever spaniel terrier "
-    "collie husky dachshund corgi bulldog pug shepherd pet pets donkey parakeet cockatiel llama alpaca axolotl bees"
+    "budgies canary horse pony horses guinea_pig guinea_pigs ferret ferrets tortoise turtle gecko snake lizard "
+    "fish goldfish chicken chickens hens goat goats sheep rat rats mouse greyhound beagle labrador poodle "
+    "retriever spaniel terrier collie husky dachshund corgi bulldog pug shepherd pet pets donkey parakeet "
+    "cockatiel llama alpaca axolotl bees"
 )
 BARE = (
     "mom mum mam mama dad daddy papa sis gf bf hubby grandma granny gran nan nana grandpa granddad grandad wife "
@@ -115,6 +122,83 @@ ATTRIBUTES = (
     "place surgery"
 )
 
+GROUPS = (
+    "company firm employer office team school class college university church gym club landlord building shop "
+    "store job course contract car house flat apartment garden heating village town street balcony bedroom "
+    "kitchen family"
+)
+"""What someone belongs to, and what it does is worth keeping: "our school uses Chromebooks"."""
+
+LIFE = (
+    "mum mom dad mother father parent grandparent grandmother grandfather woman man beginner vegetarian vegan "
+    "diabetic widow widower pensioner retiree teenager immigrant expat refugee veteran coeliac celiac "
+    "wheelchair_user carer caregiver homeowner landlord tenant volunteer christian muslim jew hindu buddhist "
+    "freshman sophomore graduate undergraduate foreigner newcomer smoker non-smoker runner cyclist gardener "
+    "knitter introvert"
+)
+"""What someone is who says "as a …"."""
+
+# Verbs that are in no table
+
+NO_VERB = each(
+    "a an the my our your his her their its this that these those i we you he she it they me us him them who "
+    "which what when where why how if because since as so than then and or but nor for to of in on at by with "
+    "from into about after before until over under up down out off again all any both each every few more most "
+    "much no none not only own same some such too very just also even still yet already here there now once ago "
+    "today tomorrow yesterday tonight please thanks ok okay yes yeah lol one two three four five six seven eight "
+    "nine ten first second next last is am are was were be been being per via vs plus like without within during "
+    "between though although while unless except else ever never almost nearly gotta gonna wanna lemme imma "
+    "sometimes often well back away"
+)
+PAST = each(
+    "was were had did went got came saw took made gave found told felt left kept began lost met paid sat stood "
+    "understood wrote drove flew rode ran sang spoke swam wore broke chose drew fell forgot froze grew knew threw "
+    "woke won bought brought built caught cut fought heard held hid hit hurt led lent let meant put quit read "
+    "sent set shot shut slept sold spent stole stuck taught thought tore wrote slid swore bit blew ate drank spun "
+    "laid said dreamt learnt lit bent dealt dug fed hung been done gone seen taken given written driven flown "
+    "spoken worn known thrown"
+)
+THINKING = each(
+    "think guess know believe suppose assume wonder hope wish want need feel mean understand agree doubt bet "
+    "swear promise remember forget realise realize reckon imagine recall appreciate apologise apologize thank "
+    "mind matter seem sound say tell ask claim admit confess argue disagree consider intend expect insist suggest "
+    "recommend propose figure decide deserve plan aim beg dare fear regret worry care trust prove mention refer "
+    "notice worked miss struggle wanna request require concur acknowledge confirm deny declare answer live end "
+    "dream treasure cherish value stress rest"
+)
+"""What these say holds of a moment or of a thought: they never tell a habit."""
+THINKING_DONE = each(
+    "thought felt said told asked meant knew guessed forgot decided wanted needed seen heard found tried made got"
+)
+LIGHT = each(
+    "get go come take make give keep put do bring let try start begin stop finish use turn look see hear find "
+    "leave call send show set add change check open close click press type enter run install build compile deploy "
+    "test load save select paste copy upload download import export submit create write read move buy order pay "
+    "eat drink cook sleep fall wait stay sit stand talk walk cry laugh smile hold hit lose break cut end happen "
+    "work continue receive return update print count follow meet spend help fix solve face share play watch "
+    "listen wear drop pick push pull throw catch fetch quit fail pass win choose switch attach include calculate "
+    "compute define apply connect lack implement handle log store represent provide present approach base "
+    "experience notice hang"
+)
+"""What these do may be done once: they tell a habit only where the clause says how often."""
+FAILING = each(
+    "work leak crash throw hurt itch ache die ring smell drip freeze squeak rattle stink lag glitch shake vibrate "
+    "stall squeal beep blink flicker overheat fog rust"
+)
+TASTES = each("like love hate enjoy prefer adore live need dislike detest")
+STRICT = each(
+    "stay support follow share run use drive own rent ride train react carry suffer work study take skip avoid bank"
+)
+"""What follows these decides, and the tables below say what it must be."""
+ABLE = each(
+    "drive swim eat drink walk climb cycle ride bend kneel cook dance sing taste digest tolerate handle wear lift "
+    "carry fly afford do have speak smell"
+)
+"""What someone who cannot do it will not be able to do tomorrow either."""
+IS_KEPT = (
+    "dishwasher freezer microwave washing_machine dryer lift elevator internet wifi parking driveway kids siblings"
+)
+
 # Health
 
 CONDITIONS = (
@@ -160,23 +244,22 @@ IS_STATUS = (
     r"(?:an?\s)?(?:identical\s|fraternal\s)?twins?|trans|non-binary|gay|lesbian|bisexual|adopted|fluent\sin\b|"
     "bilingual|trilingual|"
     r"laid\soff|made\sredundant|promoted\sto|hired\s(?:by|at|as)|accepted\s(?:at|to|into)|elected|"
-    r"born\s(?:in\s(?-i:[A-Z]|\d|the\s[A-Z])|on\s|and\sraised)|raised\s(?:in|by|on)|"
+    r"born\s(?:in\s(?-i:[A-Z]|\d|the\s[A-Z])|on\s|last\s|and\sraised)|raised\s(?:in|by|on)|"
     r"named\safter|buried|expecting|enrolled|employed|based\sin|stationed|originally\sfrom|from\s(?:the\s)?(?-i:[A-Z])|"
     r"(?:allowed|supposed)\sto\swork\sonly"
 )
 PROFESSIONS = (
     "accountant actor actress analyst anaesthetist apprentice architect artist baker barista biologist bookkeeper "
-    "butcher "
-    "captain carpenter chef chemist cleaner consultant cook dentist designer developer director doctor driver "
-    "economist "
-    "editor electrician engineer farmer firefighter florist gardener geologist gp hairdresser historian intern "
-    "journalist judge lawyer lecturer librarian manager mechanic midwife musician nanny nurse optician painter "
-    "paralegal "
-    "paramedic pharmacist photographer physicist physio physiotherapist pilot plumber postdoc programmer professor "
-    "psychologist recruiter researcher sailor scientist secretary singer soldier student surgeon surveyor teacher "
-    "technician therapist trainee translator tutor vet veterinarian waiter waitress welder writer beekeeper bartender "
-    "freelancer contractor cashier courier clerk policeman policewoman police_officer social_worker tailor potter "
-    "trainer tattooist illustrator animator producer undertaker referee assistant caretaker janitor dietitian"
+    "butcher captain carpenter chef chemist cleaner consultant cook dentist designer developer director doctor "
+    "driver economist editor electrician engineer farmer firefighter florist gardener geologist gp hairdresser "
+    "historian intern journalist judge lawyer lecturer librarian manager mechanic midwife musician nanny nurse "
+    "optician painter paralegal paramedic pharmacist photographer physicist physio physiotherapist pilot plumber "
+    "postdoc programmer professor psychologist recruiter researcher sailor scientist secretary singer soldier "
+    "student surgeon surveyor teacher technician therapist trainee translator tutor vet veterinarian waiter "
+    "waitress welder writer beekeeper bartender freelancer contractor cashier courier clerk policeman policewoman "
+    "police_officer social_worker tailor potter trainer tattooist illustrator animator producer undertaker "
+    "referee assistant caretaker janitor dietitian coach realtor physician salesman osteopath decorator joiner "
+    "roofer mason seamstress barber"
 )
 
 # Predicates: verb, what it is about, and what must follow
@@ -273,7 +356,7 @@ DOING = {
     "staying": ("plan", "plan"), "arriving": ("plan", "plan"), "applying": ("plan", "to"),
     "allergic": ("health", "to"), "staring": ("", "none"), "breastfeeding": ("health", "maybe"),
     "undergoing": ("health", "any"), "using": ("possession", "use"), "driving": ("possession", "drive"),
-    "playing": ("likes", "play"), "emigrating": ("plan", "any"),
+    "playing": ("likes", "play"), "emigrating": ("plan", "any"), "trying": ("plan", "tryto"),
 }  # fmt: skip
 NEVER_DOES = {
     "eat": ("diet", "bare"), "drink": ("diet", "bare"), "smoke": ("health", "maybe"), "drive": ("person", "maybe"),

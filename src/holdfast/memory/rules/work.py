@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.memory.extraction import Extraction
+from holdfast.memory.rules import vocabulary as words
 from holdfast.memory.rules.phrases import Phrase, name_at, name_before, place_at
 from holdfast.memory.rules.reading import ADVERB, AGED, AM, HAVE, NAMED, S, Sentence
 from holdfast.memory.rules.rule import ExtractionRule
@@ -25,15 +26,7 @@ _ENDED = Pattern(
     rf"(?i:\bI{S}(?:no{S}longer{S}work{S}(?:at|for)|(?:quit|left|resigned{S}from){S}(?:my{S}job{S}at{S}|"
     rf"my{S}position{S}at{S})|don['\u2019]t{S}work{S}(?:at|for)(?=[^.]{{1,60}}\bany ?more))(?:{S})?)"
 )
-_PROFESSION = (
-    "accountant|actor|actress|analyst|architect|artist|baker|barista|biologist|carpenter|chef|chemist|cleaner|coach|"
-    "consultant|cook|dentist|designer|developer|director|doctor|driver|economist|editor|electrician|engineer|farmer|"
-    "firefighter|freelancer|gardener|geologist|hairdresser|historian|journalist|judge|lawyer|lecturer|librarian|"
-    "manager|mechanic|midwife|musician|nurse|painter|paramedic|pharmacist|photographer|physician|physicist|"
-    "physiotherapist|pilot|plumber|programmer|professor|psychologist|realtor|researcher|salesman|scientist|secretary|"
-    "singer|student|surgeon|teacher|therapist|translator|veterinarian|vet|waiter|waitress|writer|paralegal|recruiter|"
-    "tutor|bartender|florist"
-)
+_PROFESSION = words.either(words.PROFESSIONS)
 _AS = Pattern(
     rf"(?i:(?:\bI{S}{ADVERB}work|{AM}{S}{ADVERB}(?:working|employed)|{HAVE}{S}been{S}working){S}as{S}(?:an?|the){S}|"
     rf"\bmy{S}(?:new{S}|current{S})?(?:job|profession|occupation){S}is{S}(?:being{S})?(?:an?{S})?(?!(?:to|not|very|"
@@ -46,7 +39,7 @@ _JOB = Pattern(
 )
 _IS_A = Pattern(
     rf"(?i:{AM}{S}{ADVERB}an?{S}(?P<job>(?:(?!bit\b|big\b|huge\b|good\b|bad\b|better\b|terrible\b|great\b|slow\b|"
-    rf"non-)[^\W\d_][\w-]{{0,20}}{S}){{0,3}}(?:{_PROFESSION}))\b)(?!['\u2019-])"
+    rf"retired\b|former\b|aspiring\b|failed\b|non-)[^\W\d_][\w-]{{0,20}}{S}){{0,3}}(?:{_PROFESSION}))\b)(?!['\u2019-])"
 )
 _AGED_JOB = Pattern(
     rf"(?i:{AM}{S}(?:{AGED}[0-9]{{2}}-year-old|"
@@ -70,34 +63,17 @@ _THEY_WORK = Pattern(
 
 
 def _employment(sentence: Sentence, rule: str, start: int, company: Phrase, *, new: bool = False) -> Extraction:
-    return sentence.found(
-        rule,
-        start,
-        company.end,
-        f"{sentence.who} works at {company.text}",
-        key="employer",
-        relation="works at",
-        object=company.text,
-        valid_from=sentence.since(event=new),
-        corrects=sentence.corrects and not new,
-        importance=0.7,
-        tags=("work",),
-    )
+    return sentence.link(
+        rule, start, company.end, "works at", company.text, key="employer", valid_from=sentence.since(event=new),
+        corrects=sentence.corrects and not new, importance=0.7, tags=("work",),
+    )  # fmt: skip
 
 
 def _job_found(sentence: Sentence, rule: str, start: int, job: Phrase) -> Extraction:
-    return sentence.found(
-        rule,
-        start,
-        job.end,
-        f"{sentence.who} works as {job.text}",
-        key="job",
-        relation="works as",
-        object=job.text,
-        valid_from=sentence.since(),
-        importance=0.7,
+    return sentence.link(
+        rule, start, job.end, "works as", job.text, key="job", valid_from=sentence.since(), importance=0.7,
         tags=("work",),
-    )
+    )  # fmt: skip
 
 
 def _employer(sentence: Sentence) -> Iterator[Extraction]:
@@ -118,20 +94,10 @@ def _left_employer(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _ENDED.finditer(sentence.text):
         company = place_at(sentence.text, cue.end())
         if company and sentence.states(cue.start()):
-            yield sentence.found(
-                "left employer",
-                cue.start(),
-                company.end,
-                f"{sentence.who} no longer works at {company.text}",
-                key="employer",
-                relation="no longer works at",
-                object=company.text,
-                ended=True,
-                corrects=False,
-                valid_from=sentence.since(event=True),
-                importance=0.7,
-                tags=("work",),
-            )
+            yield sentence.link(
+                "left employer", cue.start(), company.end, "no longer works at", company.text, key="employer",
+                ended=True, corrects=False, valid_from=sentence.since(event=True), importance=0.7, tags=("work",),
+            )  # fmt: skip
 
 
 def _job(sentence: Sentence) -> Iterator[Extraction]:
@@ -162,16 +128,9 @@ def _studies(sentence: Sentence) -> Iterator[Extraction]:
         if school and sentence.states(match.start()):
             text = f"{sentence.who} studies {match['what']} at {school.text}"
             yield sentence.found(
-                "studies",
-                match.start(),
-                school.end,
-                text,
-                key="studies",
-                relation="studies at",
-                object=school.text,
-                importance=0.6,
-                tags=("work",),
-            )
+                "studies", match.start(), school.end, text, key="studies", relation="studies at", object=school.text,
+                importance=0.6, tags=("work",),
+            )  # fmt: skip
 
 
 def _their_work(sentence: Sentence) -> Iterator[Extraction]:
@@ -184,18 +143,10 @@ def _their_work(sentence: Sentence) -> Iterator[Extraction]:
         what = place_at(sentence.text, cue.end()) if at else Phrase(job[0], *job.span()) if job else None
         if what:
             relation = "works at" if at else "works as"
-            yield sentence.found(
-                "their work",
-                name.start,
-                what.end,
-                f"{name.text} {relation} {what.text}",
-                subject=name.text,
-                key="employer" if at else "job",
-                relation=relation,
-                object=what.text,
-                importance=0.6,
-                tags=("work",),
-            )
+            yield sentence.link(
+                "their work", name.start, what.end, relation, what.text, of=name.text, subject=name.text,
+                key="employer" if at else "job", importance=0.6, tags=("work",),
+            )  # fmt: skip
 
 
 RULES = (
