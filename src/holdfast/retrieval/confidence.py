@@ -1,11 +1,12 @@
 """How likely it is that the hits answer the question, and a limit below which to abstain.
 
 With a reranker it goes by what that says of each of the first hits: whether it answers, and not only whether it is on
-the topic. Without one, by the share of the query's weight that some turn and its neighbours hold. In talk it also goes
-by how near the nearest row is, measured by how near texts of this corpus are that have nothing to do with each other;
-by the kind of conversation; and by whether anything is of the time that was asked for. Rows that a filter keeps out or
-that may not be seen count for nothing: what is elsewhere must not make an answer here look like chance. What it was
-fitted to, and how well it holds elsewhere, is in ``docs/recall.md``. Deliberately absent: the ranking.
+the topic. In notes also by whether the best one has most of the question that is here at all. Without a reranker, by
+the share of the query's weight that some turn and its neighbours hold. It also goes by how near the nearest row is,
+measured by how near texts of this corpus are that have nothing to do with each other; in talk by the kind of
+conversation, and by whether anything is of the time that was asked for. Rows that a filter keeps out or that may not
+be seen count for nothing: what is elsewhere must not make an answer here look like chance. What it was fitted to, and
+how well it holds elsewhere, is in ``docs/recall.md``. Deliberately absent: the ranking.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from holdfast.retrieval.segment import Array
 from holdfast.retrieval.table import Table
 
 LIMIT = 0.35
-_NOTE_ANSWERS, _NOTE_OFFSET, _CLEARLY, _CLEARLY_FROM = 1.0, -0.4, 1.5, 4.0
+_NOTE_ANSWERS, _NOTE_FOREIGN, _NOTE_DIVIDED, _NOTE_OFFSET = 0.55, 1.1, -1.6, 0.5
+_FOREIGN = 1.5
+"""Nothing is about the question where the nearest row is nearer by fewer spreads than so many."""
 _ANSWERS, _NEAR_TOO, _ASSISTED_TOO, _OF_THE_TIME_TOO, _TALK_OFFSET = 0.5, 0.5, -0.8, 0.5, -0.9
 _HELD, _NEAR, _ASSISTED, _OFFSET = 7.0, 1.4, -2.9, -5.1
 _HELD_ALONE, _ASSISTED_ALONE, _OFFSET_ALONE = 10.1, -2.2, -3.3
@@ -38,10 +41,24 @@ def confidence(table: Table, read: Array | None = None, judged: Array | None = N
 def _answered(table: Table, read: Array, judged: Array) -> float:
     """From what a reranker says: all of it together, since two half answers are worth something."""
     answers = float(np.logaddexp.reduce(judged[:, 1].astype(float)))
-    near, talked = _nearest(table) or 0.0, float(table.spoken[read].mean())
-    note = _NOTE_ANSWERS * answers + _NOTE_OFFSET + _CLEARLY * max(near - _CLEARLY_FROM, 0.0)
+    near, talked = _nearest(table), float(table.spoken[read].mean())
+    near = _FOREIGN if near is None else near
+    note = _NOTE_ANSWERS * answers + _NOTE_FOREIGN * min(near - _FOREIGN, 0.0) + _NOTE_OFFSET
+    note += _NOTE_DIVIDED * _divided(table, int(read[judged[:, 1].argmax()]))
     talk = _ANSWERS * answers + _NEAR_TOO * near + _ASSISTED_TOO * table.assisted + _TALK_OFFSET
     return (1 - talked) * note + talked * (talk + _OF_THE_TIME_TOO * _timely(table))
+
+
+def _divided(table: Table, answer: int) -> float:
+    """From 0 to a half: how much of what is asked for is in the best answer while as much is only elsewhere here.
+
+    The alarm code of the flat is no answer to a question after that of the shop, if there is a shop. A word that
+    nothing here holds tells nothing: it may be another word for the same.
+    """
+    held = table.lexical.at(table.rows) > 0
+    worth = table.lexical.worth * held.any(axis=1)
+    there, everything = float(worth @ held[:, answer]), float(worth.sum())
+    return min(there, everything - there) / max(everything, 1e-9)
 
 
 def _guessed(table: Table) -> float:

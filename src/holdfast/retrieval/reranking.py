@@ -18,8 +18,9 @@ STAGE = "rerank"
 FIRST = 10
 """How many hits are looked at again: more take longer and put no better one first."""
 _SPREAD_OF = 20
-_OF_TALK, _OF_NOTES = 0.4, 0.2
-"""What its word counts for. Notes are told apart by meaning better than turns are, so there it has less to mend."""
+_AMONG_PEOPLE, _ELSEWHERE = 0.3, 0.1
+"""What its word counts for: of what people say to one another; and of notes, and of talk with an assistant that writes
+at length, where all the stages together err less often than it does."""
 
 Judge = Callable[[Rows], Array | None]
 """What a reranker says of rows: how well each fits and whether it answers, two numbers a row; or None."""
@@ -40,7 +41,8 @@ def blended(table: Table, ranked: Array, scores: Array, read: Array, judged: Arr
     """
     part = np.zeros_like(scores)
     fits = judged[:, 0] - judged[:, 0].min(initial=np.inf)
-    worth = np.where(table.spoken[read], _OF_TALK, _OF_NOTES)
+    people = table.spoken[read] * (1 - table.assisted)
+    worth = _ELSEWHERE + (_AMONG_PEOPLE - _ELSEWHERE) * people
     part[read] = worth * float(scores[ranked[:_SPREAD_OF]].std()) * fits
     scores = scores + part
     return ranked[np.argsort(-scores[ranked], kind="stable")], scores, part

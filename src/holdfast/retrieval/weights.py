@@ -16,8 +16,8 @@ from holdfast.retrieval.segment import Array
 from holdfast.retrieval.table import Table, within_groups
 
 PEERS = {
-    "words": 0.4, "passage": 0.5, "window": 1.4, "thread": 1.0, "near": 1.1, "near_passage": 1.0, "near_window": 0.5,
-    "speaker": 1.8, "question": 0.6, "near_question": 0.7, "before2": 0.6, "after2": 0.2, "asks": -0.3, "picture": 0.2,
+    "words": 0.4, "passage": 0.5, "window": 2.0, "thread": 1.0, "near": 1.1, "near_passage": 1.0, "near_window": 0.5,
+    "speaker": 1.8, "question": 0.5, "near_question": 0.4, "before2": 0.6, "after2": 0.2, "asks": -0.3, "picture": 0.2,
     "own": 0.2, "names": 0.5, "length": 0.2, "date": 1.0, "time": 2.0, "place": 0.8, "suggestion": 0.5, "liking": 0.3,
     "number": 0.2, "code": 3.0,
 }  # fmt: skip
