@@ -298,6 +298,12 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
         ("my tracking number: 1Z77K20934", [("tracking number", "1Z77K20934")]),
         ("The gate code is 5309.", [("gate code", "5309")]),
         ("Booking reference XK29QP", [("booking reference", "XK29QP")]),
+        ("Car reg's YK68 DNE", [("car reg", "YK68 DNE")]),
+        ("Policy ref AX-5519/2 with Aviva, thanks", [("policy ref with aviva", "AX-5519/2")]),
+        ("NHS number 943 476 5919", [("nhs number", "943 476 5919")]),
+    ],
+    "slot": [
+        ("Wednesday evenings are chess club", [(None, "wednesday evenings are chess club")]),
     ],
     "budget": [
         ("Our budget for the kitchen is 8,000 euros.", [("budget", "budget for the kitchen is 8,000 euros")]),
@@ -327,6 +333,19 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
 
 # Sentences of many kinds.
 VARIOUS: list[tuple[str, Facts]] = [
+    ("my moms turning 70 in October", [(None, "Ana's mom is turning 70 in October")]),
+    ("hes called Otto, my dog", []),
+    ("Retired in 2019 after thirty years at the mint", [(None, "retired in 2019")]),
+    ("cant stand olives, sorry", [("likes:olives", "olives")]),
+    ("Been coeliac since uni", [(None, "Ana has been coeliac since uni")]),
+    ("Blind in one eye, which monitor?", [(None, "Ana is blind in one eye")]),
+    ("Not that anyone asked, but I've been told I'm prediabetic", []),
+    ("Been told I'm prediabetic", [(None, "Ana is prediabetic")]),
+    ("I've two pins in my left ankle", [(None, "has two pins in their left ankle")]),
+    ("Please stop ending every reply with a question", [(None, "stop ending every reply")]),
+    ("could you answer me in Catalan from now on?", [(None, "answer me in Catalan from now on")]),
+    ("my dentist is dr abara", [("dentist", "dr abara")]),
+    ("parrot (Captain) eats the curtains", [(None, "Ana's parrot is Captain")]),
     (
         "Would my aunt, a beekeeper, know? My uncle, Gus, turns 80 on 3 May",
         [(None, "aunt is a beekeeper"), ("uncle", "Gus"), (None, "uncle Gus turns 80")],
@@ -496,6 +515,22 @@ MISTAKEN = [
 
 # Nothing may be found in any of these, by any rule.
 SILENT: dict[str, list[str]] = {
+    "left out": [
+        "Bought by a bank in 2012, what did it cost?",
+        "Love is a battlefield, who sang that?",
+        "Married couples often share a bank.",
+        "Moved the file to the archive folder",
+        "cant find my keys anywhere",
+        "been waiting on hold for an hour",
+        "The fridge is a device that cools.",
+        "I y x and my z q",
+    ],
+    "shown": [
+        "Order number 55123 is the example in the docs",
+        "The ISBN number is 978-0-14-044913-6",
+        "My card number is 4111 1111 1111 1111",
+        "could you use yeast every time?",
+    ],
     "various": [
         "Where do I live?",
         "I'd love to live in Japan someday",
@@ -852,6 +887,13 @@ def test_a_rule_alone_finds_its_own_and_only_under_its_name(name: str) -> None:
 def test_an_unknown_rule_is_not_found() -> None:
     with pytest.raises(NotFound, match="there is no rule 'weather'"):
         rules.rule("weather")
+
+
+def test_what_is_read_with_a_subject_put_back_is_quoted_as_it_was_written() -> None:
+    text = "ok. Finished chemo on Friday"
+    (found,) = _read(text)
+    assert found.text.startswith("Ana finished chemo on Friday")
+    assert found.quote == text[found.start : found.end] == "Finished chemo on Friday"
 
 
 def test_a_finding_carries_its_words_and_where_they_stand() -> None:

@@ -46,8 +46,8 @@ _TAIL = Pattern(
     r"(?i:[ \t]+(?:because|since|last|this|yesterday|today|in [0-9]{4}|in [A-Z]|on|so|and|when|as|after|but|for|ago)\b)"
 )
 _NO_LONGER = Pattern(
-    rf"(?i:\bI{S}(?:no{S}longer{S}(?!like|love|enjoy|prefer|live|work|eat|drink|"
-    rf"am)[^\W\d_]{{2,20}}\b[^\x00\n,;]{{0,80}}|(?:don['\u2019]t|do{S}not){S}(?!live|work|like|"
+    rf"(?i:\b(?:we{S}(?=don|do{S}not)|I{S})(?:no{S}longer{S}(?!like|love|enjoy|prefer|live|work|eat|drink|"
+    rf"am)[^\W\d_]{{2,20}}\b[^\x00\n,;]{{0,80}}|(?:don['\u2019]t|do{S}not){S}(?!live|work{S}(?:at|for|in)|like|"
     rf"love)[^\W\d_]{{2,20}}{S}(?:[^\x00\n,;]{{1,80}}?{S})?any(?:{S})?more))"
 )
 

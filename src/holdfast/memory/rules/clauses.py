@@ -54,7 +54,7 @@ _FILLERS = (
     "last_thing new_info correction to_be_clear basically that's_because obviously of_course fun_fact thanks sure "
     "right see look"
 )
-_FILLER = Pattern(rf"(?i:(?:{words.either(_FILLERS)})\b[,:!.]{{0,3}}\s+)")
+FILLER = Pattern(rf"(?i:(?:{words.either(_FILLERS)})\b[,:!.]{{0,3}}\s+)")
 _WHEN = Pattern(
     r"(?i:(?P<when>(?:(?:on|in|at|since(?!\s(?:i|we)\b)|as\sof|last|next|this|every|each|from|until|after|before|"
     r"starting|most(?!\sof)|by|"
@@ -69,7 +69,7 @@ _WHEN = Pattern(
 )
 _DROPPED_WHEN = Pattern(r"(?i:(?:yesterday|(?:last|this)\s\w+),?\s+)")
 _I = Pattern(
-    r"(?i:(?:i|we|both\sof\sus|(?:me|my\s[\w-]+(?:\s(?-i:[A-Z]\w+))?|(?-i:[A-Z]\w+))\sand\s(?:i|me))(?=[\s'\u2019])|"
+    r"(?i:(?:i|we|(?:both|all|the\stwo)\sof\sus|(?:me|my\s[\w-]+(?:\s(?-i:[A-Z]\w+))?|(?-i:[A-Z]\w+)(?:\sfrom\s\w+)?)\sand\s(?:i|me))(?=[\s'\u2019])|"
     r"i(?=(?:m|ve)\b))"
 )
 _ALONE = Pattern(r"(?i:(?:i|we)(?:\s(?!and\b)|['\u2019]|m\b))")
@@ -82,10 +82,13 @@ _NOT_MINE = Pattern(
 )
 _OWN_INSIDE = Pattern(r"(?i:\b(?:my|our)\b)")
 _THE = Pattern(r"(?i:the\s)")
-NAME = r"(?-i:(?:(?:Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2})"
+NAME = (
+    r"(?-i:(?:mr|mrs|ms|dr)\.?\s[a-z][\w'\u2019-]+|"
+    r"(?:(?:Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2})"
+)
 WHO = rf"(?:{words.either(words.KIN)}|{words.either(words.ROLES)}|{words.either(words.PETS)})"
 _ANTECEDENT = Pattern(
-    rf"(?i:\b(?:(?:my|our)\s(?:[\w-]+\s){{0,3}}?(?P<kin>{WHO})\b(?!-|['\u2019](?!s\sname\sis))(?:(?:,\s|"
+    rf"(?i:\b(?:(?:my|our)\s(?:[\w-]+\s){{0,3}}?(?P<kin>{WHO})\b(?!-|['\u2019](?!s\s(?:name\sis|an?|got|\w+ing)\b))(?:(?:,\s|"
     rf"['\u2019]s\sname\sis\s|\sis\s(?:called\s|named\s)?|\s(?:called|named)\s|\s)(?P<name>{NAME})(?!['\u2019]))?|"
     rf"(?:got|adopted|have|getting|bought|rescued)\san?\s(?:[\w-]+\s){{0,3}}?(?P<pet>{words.either(words.PETS)})\b)|"
     rf"^(?P<bare>{words.either(words.BARE)})(?:\s(?:is\s)?(?:called\s|named\s)?(?P<named>{NAME}))?\b)"
@@ -149,7 +152,10 @@ _ADVERBS = words.each(
 _DOUBTFUL = frozenset(["probably", "kinda", "apparently", "sometimes"])
 
 
-_MODAL = re.compile(r"(?i:\s(?:is|are|was|were|has|had|should|would|will|can|could|must|may|might)\b)")
+_NO_PHRASE = re.compile(
+    r"(?i:[,;!]|\sto$|\s(?:is|are|was|were|has|had|should|would|will|can|could|must|may|might|says?|said|thinks?|"
+    r"reckons?|told|i|we|he|she)\b)"
+)
 _ADVERB_END = re.compile(rf"(?i:(?:\s(?:{'|'.join(_ADVERBS)}))+$)")
 _KEPT = frozenset(["only", "always", "usually", "often", "mostly", "never", "seldom"])
 _MANNER = re.compile(r"\w{3,}(?<!rep)(?<!app)(?<!supp)(?<!comp)(?<!ltip)ly")
@@ -202,6 +208,8 @@ def clauses(text: str, before: str = "") -> Iterator[Clause]:
             last = found[0]
 
 
+_ITS_PART = Pattern(r"\s[a-z]{3,}(?<!ing)(?<!ed)(?:\s[a-z]{3,})?\s(?:is|are|was|has)\b")
+_THE_OTHER = Pattern(r"(?i:the\s(?:\w+\s)?\w+\s(?:is|are|was|has)\b|(?:it|this|that|there)\b)")
 _APPOSED = Pattern(
     rf"(?i:(?:^|[,.]\s|\b(?:and|but|so|because)\s)(?P<start>)(?:(?P<name>{NAME}),\s(?:my|"
     rf"our)\s(?P<kin>(?:[\w-]+\s)?{WHO})|"
@@ -243,10 +251,10 @@ def _has_verb(piece: str) -> bool:
 def _opens(text: str, at: int, join: str, mark: str) -> bool:
     """Whether a clause of its own begins here, and not the next thing of a list."""
     if _I.match(text, at) or _MY.match(text, at) or _THEY.match(text, at):
-        return True
+        return join != "since" or not text[at:].lower().startswith(("i was ", "we were "))
     token = _TOKEN.match(text, at)
     word = token[0].lower() if token else ""
-    if join == "and" and mark == "," and _goes_on_apart(text, at):
+    if join == "and" and (_THE_OTHER.match(text, at) or (mark == "," and _goes_on_apart(text, at))):
         return True
     if join in ("and", "or", "plus", "then"):
         return _is_finite(word) or word in ("want", "need", "would", "am", "never") or _verbs().get(word) == "doing"
@@ -272,7 +280,7 @@ def _lead(text: str, at: int, end: int) -> tuple[int, str]:
     when = ""
     for _ in range(6):
         timed = None if when else _WHEN.match(text, at, end)
-        filler = None if timed else _FILLER.match(text, at, end)
+        filler = None if timed else FILLER.match(text, at, end)
         if filler is None and timed is None:
             break
         at = (filler or timed).end()  # type: ignore[union-attr]
@@ -325,25 +333,29 @@ def _bare(text: str, at: int, end: int, last: Subject | None, *, first: bool) ->
             return  # "to save my back and avoid falls"
         if _NOUN_AFTER_ALL.match(text, at, end) or (last.kind == SELF and _third_person(word)):
             return
+        if last.kind != SELF and _verbs().get(word) == "do" and not is_plural(last.words):
+            return  # "my wife is from Pune, teach me a greeting": an order
         yield last._replace(start=at, end=at, shared=True)
     elif first and (
-        word in words.DROPPING.split()
-        or word in ("love", "hate")
-        or (
-            _verbs().get(word) == "doing"
-            and not _has_verb(text[at + len(word) : end])  # "sharing a flat is hard"
-            and word not in _AN_ORDER
-        )
+        _verbs().get(word) == "doing"
+        and not _has_verb(text[at + len(word) : end])  # "sharing a flat is hard"
+        and word not in _AN_ORDER
     ):
         yield Subject(SELF, "", at, at, shared=True)
     elif first:
         yield from (
             each._replace(shared=True)
             for each in _owned(text, at, at, end)
-            if head_of(each.words) in heads_of("EVENTS")
+            if (head_of(each.words) in heads_of("EVENTS") or _belonging(each, text))
             and not _NOT_MINE.match(each.words)
             and not _OWN_INSIDE.search(each.words)
         )
+
+
+def _belonging(subject: Subject, text: str) -> bool:
+    """Whether what stands without "my" is a thing that has one owner, and not a field: "client = Client()"."""
+    owned = head_of(subject.words) in heads_of("POSSESSIONS", "IDENTIFIED", "ROUTINE") and subject.kind == THING
+    return owned and "'s " not in subject.words and text[subject.end :].lstrip()[:1] not in (":", "=")
 
 
 def _third_person(word: str) -> bool:
@@ -380,7 +392,7 @@ def _owned(text: str, start: int, at: int, end: int) -> Iterator[Subject]:
             or _acts(text[at:place].strip(), token[0], following[0].lower() if following else "")
         ):
             name = _ADVERB_END.sub("", text[at:place].strip())
-            if name and not re.search(r"[,;!]", name.replace("St.", "")) and not _MODAL.search(name):
+            if name and not _NO_PHRASE.search(name):
                 kind = PERSON if is_person(name) else THING
                 yield Subject(kind, name, start, at + text[at:place].index(name) + len(name))
 
@@ -391,7 +403,9 @@ def _owns(text: str, at: int, end: int) -> bool:
     second = _token(text, first.end(), end) if first else None
     if first is None or first[0].lower() in words.NO_VERB:
         return False
-    return first[0].lower() in _nouns() or (second is not None and second[0].lower() in _nouns())
+    if first[0].lower() in _nouns() or (second is not None and second[0].lower() in _nouns()):
+        return True
+    return bool(_ITS_PART.match(text, at, end)) and first[0].lower() not in _ADVERBS
 
 
 def _follows(name: str, word: str) -> bool:
@@ -410,7 +424,7 @@ def _acts(name: str, word: str, after: str) -> bool:
 
 def is_person(name: str) -> bool:
     """Whether a phrase that follows "my" names a person or an animal: "older brother", "cousin Priya in Rome"."""
-    name = re.split(r"\s(?:in|from|at)\s", name)[0]
+    name = re.split(r"\s(?:in|from|at|for|of)\s", name)[0]
     return (
         re.fullmatch(rf"(?i:(?:[\w'\u2019-]+\s){{0,4}}?(?:{WHO}))(?:\s{NAME})?(?:\sand\s.{{1,30}})?", name) is not None
         and not re.search(r"['\u2019]s\s\w+$", name)
@@ -423,7 +437,7 @@ def head_of(name: str) -> str:
     two = " ".join(phrase.split()[-2:])
     return (
         two
-        if two in heads_of("EVENTS", "ROLES", "POSSESSIONS", "ATTRIBUTES", "ROUTINE", "IDENTIFIED")
+        if two in heads_of("EVENTS", "ROLES", "POSSESSIONS", "ATTRIBUTES", "ROUTINE", "IDENTIFIED", "CONDITIONS")
         else (phrase.split() or [""])[-1]
     )
 
@@ -536,7 +550,7 @@ def _next_is_verb(text: str, at: int, end: int) -> bool:
 
 def unlisted(word: str, subject: Subject, last: str = "", *, helped: bool = False) -> str | None:
     """How a word stands that is in no table, if it can be the verb of this subject: by its ending alone."""
-    if not word.isalpha() or not word.islower() or word in words.NO_VERB or last in _BE:
+    if len(word) < 2 or not word.isalpha() or not word.islower() or word in words.NO_VERB or last in _BE:
         return None
     if last == "'s":
         return None

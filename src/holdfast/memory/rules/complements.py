@@ -49,14 +49,14 @@ PATTERNS: dict[str, str] = {
     "maybe": r"",
     "only": r"\W*(?:$|,|\bbecause\b)",
     "none": r"(?!)",
-    "person": rf".*?\b(?:{_PERSON})\b",
+    "person": rf"(?:each\sother\b|.*?\b(?:{_PERSON})\b)",
     "thing": rf"(?:{_OWN_NP}{_OWNED}\b|{_MODEL}|the\s(?:[\w-]+\s){{0,2}}{_OWNED}\b)",
     "sum": rf".*?(?:{words.MONEY}|\b\d[\d.,]{{2,}})",
     "learn": rf"(?!{_POINT}|that|how\sto\suse|from|about|more|so|as|to\s(?:live|love|be|deal|cope|say|let))\S",
     "notice": r"in\s(?:my|our)\s(?:notice|resignation)",
     "went": (
-        r"(?:up|down)\sto\s|(?:vegan|vegetarian|back\sto\s(?:school|university|work)|freelance|part[- ]time|"
-        r"on\smaternity)\b"
+        r"(?:up|down)\sto\s|(?:vegan|vegetarian|back\sto\s(?:school|uni|university|college|work)|freelance|"
+        r"part[- ]time|on\smaternity)\b"
     ),
     "live": (
         r"(?:with\s(?!this|it|that)|w/?\s|in\s(?!hope|fear|the\s(?:moment|past|present|now|cloud|future)|denial|"
@@ -71,7 +71,7 @@ PATTERNS: dict[str, str] = {
     ),
     "during": rf"(?:during|on|in|for|every|until|before|.*?{words.RECURRING})",
     "drives": (
-        rf"(?:{_OWN_NP}{_OWNED}\b|{_MODEL}|(?:trucks?|buses|a\s(?:truck|bus|taxi|cab|tram|van|forklift|lorry)|"
+        rf"(?:the\s(?:[\w-]+\s){{0,3}}(?:bus|tram|train|taxi|school\srun|night\sbus)\b|{_OWN_NP}{_OWNED}\b|{_MODEL}|(?:trucks?|buses|a\s(?:truck|bus|taxi|cab|tram|van|forklift|lorry)|"
         r"lorries|trains|taxis|for\s(?-i:[A-Z])|to\swork|manual|stick)\b)"
     ),
     "name": r"(?-i:(?:the\s)?[A-Z\d])",
@@ -156,7 +156,8 @@ PATTERNS: dict[str, str] = {
         rf"{_NP}{_EVENT}\b.*?{TIME}|.*?{words.MONEY}|{_NP}(?:citizenship|degree|phd|masters|master's|dual\s\w+|"
         rf"accent|tattoos?|blood\stype)\b|(?:\w+\s)?(?:hair|eyes)\b|{_OWN_NP}(?:daughter|son)|"
         rf".*?(?:{words.RECURRING})|{ILLNESS}|an?\s(?:fear|phobia)\sof|.*?\s(?:off)\s(?:on\s)?{words.RECURRING}|"
-        rf"until\s.*?{TIME}|an?\s(?:size|allergy))"
+        rf"until\s.*?{TIME}|(?:an?\s)?size\s\d|an?\s(?:size|allergy)|(?:an?|two)\s(?!pain|ache|twinge|lump|cut|bug|splinter)(?:[\w-]+\s)"
+        rf"{{1,4}}in\s(?:my|both)\s(?:left\s|right\s)?(?:{_BONE}|chest|heart|neck|back|skull|spine))"
     ),
     "need": (
         r"(?:insulin|(?:an?\s)?(?:wheelchair|step[- ]free|interpreter|subtitles|large\sprint|ground[- ]floor|"
@@ -172,14 +173,15 @@ PATTERNS: dict[str, str] = {
         r"(?:accepted|into|promoted|laid\soff|fired|married|divorced|engaged|hired|diagnosed|my\s(?:citizenship|"
         rf"degree|visa|licen[cs]e|driving|green|phd|first)|(?:the|a|an)\s(?:\w+\s){{0,2}}(?:job|promotion|offer|"
         rf"place|position|scholarship|raise|grant|internship|visa)\b(?!\sto\s(?!the|a|my)\w)|moved\sto\s.*?{TIME}|"
-        rf"{_NP}{_PET}\b|{_OWN_NP}{_OWNED}\b|{_MODEL}|{_NP}{ILLNESS}\b|custody|tenure|keys\b|the\skeys\b|vaccinated)"
+        rf"{_NP}{_PET}\b|{_OWN_NP}{_OWNED}\b(?!\s(?:tyre|tire))|{_MODEL}|the\s{_OWNED}\s(?:\w+\s)?\d|an?\s(?:[a-z]+\s){{0,3}}[a-z]+\d\w*\s|"
+        rf"{_NP}{ILLNESS}\b|custody|tenure|keys\b|the\skeys\b|vaccinated)"
     ),
     "left": (
         r"(?:(?:my|the|our)\s(?:\w+\s){0,2}(?:job|position|role|company|church|band|husband|wife|partner|team|firm|"
         r"army|navy|uni\w*|school|agency|startup|country|bank|hospital)\b|(?-i:[A-Z]\w+)|for\s(?-i:[A-Z]))"
     ),
     "moved": (
-        r"(?:to\s(?!the\snext|settings|trash|dismiss)|from\s|into\s|in\s(?:with\s|together)|out\b|back\s(?:to|in)|"
+        r"(?:to\s(?!tears|the\snext|settings|trash|dismiss)|from\s|into\s|in\s(?:with\s|together)|out\b|back\s(?:to|in)|"
         r"house\b|here\s|over\sto|house|away|near|closer)"
     ),
     "broke": rf"(?:up\swith\s|{_NP}(?:{_BONE})\b|off\s(?:our|the|my)\sengagement)",
@@ -193,6 +195,7 @@ PATTERNS: dict[str, str] = {
         r"policy|gym|netflix|spotify)\b"
     ),
     "out": r"out\s",
+    "callme": rf"(?:me|us)\s(?!{words.DAY})(?-i:[A-Z])",
     "started": (
         rf"(?:(?:an?|my)\s(?:\w+\s){{0,3}}(?:job|role|position|business|company|phd|master|masters|degree|course|"
         r"apprenticeship|internship|podcast|blog|shop|diet|therapy|treatment|chemo|medication)\b|at\s(?-i:[A-Z])|"
@@ -206,12 +209,13 @@ PATTERNS: dict[str, str] = {
         r"college|chemo|med\sschool|law\sschool)\b"
     ),
     "lost": (
-        rf"(?:(?:my|our|his|her)\s(?:job|{_PERSON}|hearing|sight|licen[cs]e|leg|arm|sense|voice|home|house|"
+        rf"(?:(?-i:Mum|Dad|Mom|Gran|Grandad|Grandma|Grandpa|Nan)\b(?!\sin\sthe|\sat\s)|(?:my|our|his|her)\s(?:job|{_PERSON}|hearing|sight|licen[cs]e|leg|arm|sense|voice|home|house|"
         r"eyesight)\b|\d+\s?(?:kg|kilos|pounds|lbs))"
     ),
-    "switched": r"(?:to|from|the|my|our|jobs|careers|majors|teams|banks|schools|gyms|doctors)\b",
+    "swapped": r"(?:to|over\sto)\s|.*?\bfor\s(?:an?|the|my|our|(?-i:[A-Z]))",
+    "switched": rf"(?:the\s.*?(?:{TIME})|to|from|my|our|jobs|careers|majors|teams|banks|schools|gyms|doctors)\b",
     "gave": r"(?:up\s(?!on\b|hope\b)|birth\b|(?:my|our)\snotice|notice\b)",
-    "came": r"(?:to\s(?-i:[A-Z])|from\s(?-i:[A-Z])|out\sas|here\sfrom)",
+    "came": r"(?:to\s(?-i:[A-Z])|from\s(?-i:[A-Z])|out\s(?:as|to)\b|here\sfrom)",
     "grew": r"up\s",
     "had": (
         r"(?:.*?\b(?:surgery|operation|transplant|stroke|heart\sattack|miscarriage|lasik|bypass|c-section|"
@@ -235,7 +239,7 @@ PATTERNS: dict[str, str] = {
     "plan": rf".*?{words.DATED}",
     "planning": rf".*?{words.DATED}",
     "getting": (
-        f"(?:married|divorced|engaged|remarried|{_NP}(?:{_PET}|braces|surgery|tattoo|implant|operation|"
+        f"(?:an?\\sdivorce|married|divorced|engaged|remarried|{_NP}(?:{_PET}|braces|surgery|tattoo|implant|operation|"
         rf"transplant)\b|.*?\b(?:removed|replaced|renovated|installed)\b|(?:an?|my|our|the)\s.*?{words.DATED})"
     ),
     "starting": (
@@ -252,7 +256,7 @@ PATTERNS: dict[str, str] = {
         rf"maternity\sleave|my\s(?:\w+\s){{0,2}}(?:exam|test)\b.*?{words.DATED}|.*?{words.DATED})"
     ),
     "doing": (
-        rf"(?:(?:an?|my)\s(?:\w+\s){{0,3}}(?:degree|phd|masters?|master's|course|internship|apprenticeship|"
+        rf"(?:(?:an?|my|his|her)\s(?:\w+\s){{0,3}}(?:degree|phd|masters?|master's|course|internship|apprenticeship|"
         r"residency|bootcamp|diploma|certificate|dissertation|mba|traineeship)\b|(?:keto|whole30|couch\sto\s5k|"
         rf"physio|therapy|dry\sjanuary|chemo\w*|ivf|intermittent\sfasting)\b|.*?{words.RECURRING})"
     ),
@@ -276,7 +280,10 @@ PATTERNS: dict[str, str] = {
     "weekdays": rf"(?:on\s|at\s)?(?:{words.RECURRING})",
     "ear": r"(?:out\sof|in|on|with)\s(?:my|his|her|one)\s",
 }  # fmt: skip
-SECRET = Pattern(rf"(?i:\b(?:{words.either(words.NEVER_KEPT)}|credit card|debit card|security code)\b)")
+SECRET = Pattern(
+    rf"(?i:\b(?:{words.either(words.NEVER_KEPT)}|(?:credit|debit) card|security code|card\b[^.]{{0,30}}?(?:\d[ "
+    rf"-]?){{13,19}})\b)"
+)
 _COMPILED = {name: Pattern(rf"(?i:{body})") for name, body in PATTERNS.items()}
 _AMOUNT = Pattern(
     r"(?i:(?:too\s)?(?:much|a\slot|lots|enough|another|anything|more|breakfast|lunch|dinner|today|well|very)\b)"
@@ -286,7 +293,8 @@ _AMOUNT = Pattern(
 def fits(check: str, text: str, start: int, end: int) -> bool:
     """Whether what stands between two places is what the check asks for."""
     if check == "bare":
-        return thing_at(text[:end], start) is not None and not _AMOUNT.match(text, start, end)
+        named = thing_at(text[:end], start) is not None or text.startswith("to be called ", start)
+        return named and not _AMOUNT.match(text, start, end)
     return _COMPILED[check].match(text, start, end) is not None
 
 
@@ -294,14 +302,14 @@ IS_SELF = (
     rf"(?:{words.IS_HEALTH}|(?:{words.IS_DIET}|{words.IS_FAITH}|{words.IS_STATUS})(?<![^\s]-)(?:(?<=\s)|\b)(?!-)|"
     r"(?:an?|the)\s(?:(?!bit|big|huge|good|bad|better|terrible|great|slow|non|"
     rf"former)[\w&'-]+\s){{0,3}}(?:{words.either(words.PROFESSIONS)})\b(?!['\u2019-])|"
-    rf"(?:\d|1\.\d)[.,\d]*\s?(?:m|cm|ft|feet)\b|(?:about\s|around\s)?\d+\s?(?:cm|kg)\b|"
+    rf"(?:\d|1\.\d)[.,\d]*\s?(?:m|cm|ft|feet|foot(?:\s\d+)?)\b|(?:about\s|around\s)?\d+\s?(?:cm|kg)\b|"
     r"(?:not\s)?(?:(?:only|usually|always|mostly|generally|just)\s)?(?:free|available|busy|off|away|"
     r"out\sof\s(?:the\soffice|town)|reachable|at\s(?:work|the\sgym|the\soffice|school|uni)|in\s(?:class|lectures|"
     rf"the\soffice|meetings))\b.*?(?:{words.RECURRING}|{words.CLOCK}|{words.DATED}|\ball\sday)|"
     r"in\sthe\s\w+\stime\s?zone|on\s\w+\stime\b|(?:only\s)?reachable\s(?:by|on|via)\s|an?\s(?:aries|taurus|gemini|"
     r"leo|virgo|libra|scorpio|sagittarius|capricorn|aquarius|pisces)\b|on\s(?:the\s|an?\s)?(?:(?:early|late|night|"
     rf"day|morning|evening)\s)?shifts?\b.*?(?:{TIME})|on\s(?:holiday|vacation|leave|call)\b.*?(?:{TIME})|"
-    rf"on\sthe\s.*?{words.RECURRING}|"
+    rf"(?:on\sthe|up\s(?:at|by)\s\d)\s?.*?{words.RECURRING}|"
     r"(?:the|an?|one\sof|head|captain|president|treasurer|secretary|chair\w*|member|coach|owner|founder|"
     r"co-?founder)\s?(?:head|captain|president|treasurer|chair\w*|member|coach|owner|founder|co-?founder|ceo|cto|"
     r"cfo|oldest|youngest|eldest|middle|only|first|godmother|godfather|best\sman|maid\sof\shonour)?\s(?:of|at|for|"
@@ -310,7 +318,7 @@ IS_SELF = (
     r"native\s\w+\sspeaker|citizen|resident|type\s\w+|\w+\scitizen|refugee|immigrant|veteran|volunteer|"
     r"morning\slark|teetotaller)\b|"
     r"(?:afraid|scared|terrified|fond|a\s(?:big\s|huge\s)?fan|sick)\sof\s(?:(?!this|that|it|you|the)\w)|"
-    r"into\s(?!this|that|it|you|him|her)\w|based\sin\s|due\s(?:in|on|around|at|before|to\sgive\sbirth)\b|(?:in|"
+    r"(?:they|she|he|ze|xe|any)/\w{2,6}|into\s(?!this|that|it|you|him|her)\w|based\sin\s|due\s(?:in|on|around|at|before|to\sgive\sbirth)\b|(?:in|"
     r"of)\s(?:my|the)\s(?:first|second|third|fourth|fifth|final|last)\s(?:year|semester|term|trimester)|"
     rf"(?:in|at)\s(?:the\s)?(?:\w+\s)?(?:band|choir|army|navy|orchestra|book\sclub)\b)"
 )

@@ -11,13 +11,13 @@ from holdfast.when import Pattern
 
 _ADDRESS = r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,4}"
 _NUMBER = r"\+?[0-9(](?:[0-9]|[ ()./-]{1,2}(?=[0-9(])){5,24}"
-_MINE = rf"my{S}(?:new{S}|work{S}|personal{S}|private{S}|main{S})?"
+_MINE = rf"(?:my{S}|(?<![\w,] )(?=new{S}))(?:new{S}|work{S}|personal{S}|private{S}|main{S})?"
 _EMAIL = Pattern(
     rf"(?i:\b(?:{_MINE}e-?mail(?:{S}address)?(?:{S}is(?:{S}now)?|['\u2019]s|:)|(?:e-?mail|write|contact|"
     rf"reach){S}(?:to{S})?me{S}(?:at|on|via)):?(?:{S})?)(?P<value>{_ADDRESS})"
 )
 _PHONE = Pattern(
-    rf"(?i:\b(?:{_MINE}(?:phone|mobile|cell|telephone|whatsapp)?(?:{S}phone)?(?:{S}number)?(?:{S}is(?:{S}now)?|"
+    rf"(?i:\b(?:{_MINE}(?:phone|mobile|cell|telephone|whatsapp)?(?:{S}phone)?(?:(?:{S})?number)?(?:{S}(?:is|btw)(?:{S}now)?|"
     rf"['\u2019]s|:)|(?:call|text|phone|ring|contact|reach){S}me{S}(?:at|on|"
     rf"under)):?(?:{S})?)(?P<value>{_NUMBER})(?![0-9]|{S}(?:years|pm|am)\b)"
 )
@@ -42,5 +42,5 @@ def _phone(sentence: Sentence) -> Iterator[Extraction]:
 
 RULES = (
     ExtractionRule("email", "my email is ana@example.org; reach me at …", _email),
-    ExtractionRule("phone", "my number is +44 …; call me on …", _phone),
+    ExtractionRule("phone", "my number is +44 …; call me on …; new number …", _phone, own=False),
 )

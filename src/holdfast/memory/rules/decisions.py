@@ -18,7 +18,8 @@ _REST = r"[^\n]{2,300}"
 _WHO = rf"\b(?:I|we)(?:{S}have|['\u2019]ve)?"
 _DECIDED = Pattern(
     rf"(?i:{_WHO}{S}(?:all{S}|both{S}|finally{S}|just{S}|already{S}|now{S}){{0,2}}(?:decided{S}(?:to|on|that|against|"
-    rf"not{S}to)|chosen|chose|agreed{S}(?:to|on|that)|opted{S}for|settled{S}on|picked|selected|"
+    rf"not{S}to)|made{S}up{S}(?:my|our){S}minds?{S}(?:to|that|on)|ended{S}up{S}(?:cancel|go(?=ing{S}with)|buy|choos|pick|switch|sell|"
+    rf"mov|keep|quitt|sign)l?ing|chosen|chose|agreed{S}(?:to|on|that)|opted{S}for|settled{S}on|picked|selected|"
     rf"(?:dropped|abandoned)(?=[^\n]{{1,80}}{S}in{S}favou?r{S}of{S})|replaced(?=[^\n]{{1,80}}{S}with{S})|"
     rf"switched(?={S}from{S}[^\n]{{1,80}}{S}to{S}|{S}to{S}[^\n]{{1,160}}{S}(?:because|since|due{S}to){S})){S}{_REST})"
 )
@@ -31,8 +32,9 @@ _DECISION = Pattern(
     rf"(?i:\b(?:the|our|my){S}(?:final{S})?decision{S}is{S}(?:to|that|on){S}{_REST}|^(?:final{S})?decision:{S}{_REST})"
 )
 _PRONOUN = Pattern(
-    r"(?i:\b(?:chosen|chose|picked|selected|use|go with|going with|stick with|stick to)[ \t]+(?:it|that|this|them|"
-    r"these|those|my|our|him|her|us|me|you|up|all|a fight|(?-i:[a-z]{2,20}ly))\b)"
+    r"(?i:\b(?:chosen|chose|picked|selected|use|go with|going with|stick with|stick to|"
+    r"ended up [a-z]+|decided on)[ \t]+(?:the wrong|nothing|a (?:name|date|place|venue|time)$|it|that|this|"
+    r"them|these|those|my|our|him|her|us|me|you|up|all|a fight|(?-i:[a-z]{2,20}ly))\b)"
 )
 _LEADING = Pattern(r"(?i:(?:[\s,\u2014\u2013]|(?:so|ok|okay|then|and)\b){0,6})")
 _TAIL = Pattern(

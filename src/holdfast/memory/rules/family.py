@@ -33,7 +33,7 @@ _SIZE = (
     rf"(?:(?:older|elder|younger|little|big|baby|new|eldest|oldest|youngest|twin|close|dear|good|old|current|pet|"
     rf"beloved|lovely){S}){{0,2}}"
 )
-_KIN = rf"(?P<kin>{_ONE}|best{S}friend|business{S}partner|{_MANY})"
+_KIN = rf"(?P<kin>(?:late{S})?(?:{_ONE}|best{S}friend|business{S}partner|{_MANY}))"
 _NAMED = (
     rf"(?:['\u2019]s{S}name{S}is{S}|{S}is{S}(?:called|named){S}|{S}(?:called|named){S}|,{S}(?:called{S}|named{S})?|"
     rf"{S}is{S}|{S})"

@@ -22,7 +22,7 @@ _WHOM = rf"(?:[\w\u2019'-]+\s){{0,2}}?(?:{_AGED}|(?:(?:{_AGED}\s)?{WHO}))(?:\s{N
 _RELATIVE = Pattern(rf"(?i:\b(?:my|our)\s(?P<whom>{_WHOM}),?\s(?P<who>who|that|which)(?=\s|['\u2019]s\s))")
 _CLOSED = Pattern(r"(?i:[,;:()?!\u2013\u2014\x00]|\s-\s|\s(?:but|so|because|what|how|which|where|can|could|please)\b)")
 _BESIDE = Pattern(
-    rf"(?i:\b(?:my|our)\s(?P<whom>(?:[\w\u2019'-]+\s){{0,2}}?(?:{WHO}|{words.either(words.POSSESSIONS)})(?:\s{NAME})?)"
+    rf"(?i:(?:\b(?:my|our)\s|^(?=\w+\s\())(?P<whom>(?:[\w\u2019'-]+\s){{0,2}}?(?:{WHO}|{words.either(words.POSSESSIONS)})(?:\s{NAME})?)"
     r"(?:,\s(?P<what>an?\s(?!bit|lot|few|couple|little)[^,()?!.;:\x00]{3,60})(?=,|\W*$)|"
     r"\s\((?P<closed>(?:an?\s|\d|(?-i:[A-Z]))[^()?!\x00]{1,50})\)))"
 )
@@ -92,7 +92,7 @@ def _as_one(sentence: Sentence) -> Iterator[Extraction]:
 
 RULES = (
     ExtractionRule("relative clause", "for my brother who lives in Oslo", _relative_clause, asked=True),
-    ExtractionRule("apposition", "my car, a 2012 Fabia, …; my son (a drummer)", _apposition, asked=True),
+    ExtractionRule("apposition", "my car, a 2012 Fabia, …; my son (a drummer)", _apposition, own=False, asked=True),
     ExtractionRule("has", "my 8-year-old; my three cats", _has, asked=True),
     ExtractionRule("as one", "as a single mum of two, …", _as_one, own=False, asked=True),
 )

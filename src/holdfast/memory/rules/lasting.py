@@ -23,13 +23,14 @@ _AT_HAND = Pattern(
 _YOURS = Pattern(r"(?i:\b(?:this|you|your)\b|^(?:it|that|these|those|him|her|them)\b)")
 _HOW_OFTEN = words.each("always never usually only often rarely")
 CONDITION = Pattern(r"(?i:\W{0,3}(?:if|unless)\b)")
-_ALWAYS = Pattern(rf"(?i:{words.RECURRING}|\b(?:never|often|rarely|regularly|all\sthe\stime)\b)")
+_ALWAYS = Pattern(rf"(?i:{words.RECURRING}|\b(?:never|often|rarely|regularly|from\snow\son|all\sthe\stime)\b)")
 _WHEN_ONLY = Pattern(rf"(?i:{TIME})")
 _LASTED = Pattern(
-    r"(?i:\bfor\s(?:(?:about|over|almost|nearly|around|the\s(?:last|past))\s)?(?:\w+\s){1,2}(?:years?|yrs|decades?|"
+    r"(?i:\bfor\s(?:(?:about|over|almost|nearly|around|the\s(?:last|past))\s)?(?:\w+\s){0,2}(?:years?|yrs|decades?|"
     r"months)\b|"
     r"\b(?:\d+|two|three|four|five|six|ten|twenty)\s(?:years|yrs)\b|\b(?:my|our|his|her|their)\s(?:whole|entire)\slife|"
-    r"\ball\s(?:my|our|his|her|their)\sli(?:fe|ves)\b|\bsince\s(?:19|20)\d\d\b|\bsince\s(?:birth|childhood|i\swas)\b)"
+    r"\ball\s(?:my|our|his|her|their)\sli(?:fe|ves)\b|\bsince\s(?:(?:19|20|['\u2019])\d\d|birth|childhood|(?:i|we)\s"
+    rf"(?:was|were)|school|college|uni\w*|covid|{words.MONTHLY}|christmas|easter|diwali|ramadan)\b)"
 )
 _BACK_THEN = Pattern(
     r"(?i:\b(?:in|since|until|from)\s(?:19|20)\d\d\b|\b(?:years|decades)\sago\b|\bas\sa\s(?:kid|child|teen\w*|boy|girl|"
@@ -122,7 +123,7 @@ def lasting(text: str, clause: Clause, group: VerbGroup, start: int, end: int, w
     if group.words == "has been":
         return "person" if group.adverb == "never" or _LASTED.search(whole) else None
     if group.form == "be":
-        return _of_a_kind(clause, group, rest)
+        return _of_a_kind(text, clause, group, rest)
     if group.form == "doing":
         return "person" if "been" in group.words and _LASTED.search(whole) else None
     if group.form == "have" and group.negated:
@@ -136,23 +137,26 @@ def _of_a_life(group: VerbGroup, whole: str) -> str | None:
     perfect = group.words.startswith("has ")
     if group.verb in words.THINKING_DONE:
         return None
-    if perfect and (group.adverb == "never" or _LASTED.search(whole)):
+    unlearned = group.adverb == "never" and group.verb in ("learned", "learnt", "owned")
+    if unlearned or (perfect and (group.adverb == "never" or _LASTED.search(whole))):
         return "person"
     return (
         "person" if not perfect and not group.negated and (_LASTED.search(whole) or _BACK_THEN.search(whole)) else None
     )
 
 
-def _of_a_kind(clause: Clause, group: VerbGroup, rest: str) -> str | None:
+def _of_a_kind(text: str, clause: Clause, group: VerbGroup, rest: str) -> str | None:
     kind = clause.subject.kind
     if group.verb == "was":
         return "person" if rest and not group.negated and _LASTED.search(rest) else None
     if kind == THING:
         bodily = head_of(clause.subject.words) in _BODILY
+        mine = text[clause.subject.start : clause.subject.start + 3].lower() in ("my ", "our")
+        of_a_kind = mine or not rest.startswith(("a ", "an ", "the ", "one "))  # "the boiler is a device" tells of all
         owned = head_of(clause.subject.words) in heads_of("ATTRIBUTES", "POSSESSIONS") and not group.negated
         told = (
             (bodily and _BODY.match(rest))
-            or (owned and _IS_OWNED.match(rest))
+            or (owned and of_a_kind and _IS_OWNED.match(rest))
             or _AIM.match(f"{clause.subject.words} is {rest}")
         )
         return "person" if told else None

@@ -18,12 +18,21 @@ from holdfast.memory.rules.reading import Sentence
 from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.when import Pattern
 
-_CODE = r"(?:(?:(?=[\w/.-]*\d)[A-Za-z0-9][\w/.:-]*|(?-i:[A-Z]{4,}))(?:[ ](?=[\w-]*\d)(?-i:[A-Z0-9-]+)){0,4})"
+_PART = r"(?-i:[A-Z0-9-]*\d[A-Z0-9-]*|[A-Z]{1,3})(?![\w'])"
+_CODE = rf"(?:(?:(?=[\w/.-]*\d)[A-Za-z0-9][\w/.:-]*|(?-i:[A-Z]{{4,}}|[A-Z]{{1,3}}(?=[ ]\d\d)))(?:[ ]{_PART}){{0,5}})"
+_NAMED_BY = r"(?:(?:on|with|for|at|from|of)\s(?!me\b|you\b|this\b|that\b|it\b|here\b)(?:the\s|my\s|our\s)?[\w-]+\s)?"
+_CODED = Pattern(
+    rf"(?i:(?<![\w'\u2019-])(?:(?P<det>my|our|the|his|her|their|your|an?)\s)?(?P<what>(?:(?!(?:says?|said|{'|'.join(words.NO_VERB)})\s)"
+    rf"[a-z][\w-]*\s){{0,3}}(?:number|no|nr|ref|reference|reg|registration|serial|acct|insurance|card|account|plate))\b\.?"
+    rf"(?P<of>\s{_NAMED_BY})??(?P<is>\s?(?:is|['\u2019]s|:|\#)(?:\snow)?)?\s{{1,2}}(?P<code>{_CODE})(?![\w%\u20ac]|\s(?:years?|km|miles|euros?|an?)\b))"
+    r"(?P<by>\s(?:with|for|at)\s(?-i:[A-Z]\w+))?"
+)
+"""What has a number or a code of letters and digits, with no table of what it is: "gym membership no. 88213"."""
 _IDENTIFIER = Pattern(
     r"(?i:(?<![\w-])(?P<det>my|our|the|his|her|their|your|"
     rf"an?)?\s?(?P<what>(?:[\w-]+\s)?(?:{words.either(words.IDENTIFIED)})(?:\s\w+)?\s?(?:"
     f"{words.either(words.NUMBERING)})s?|"
-    r"(?:booking|order|customer|membership|tracking|server|licen[cs]e|registration)\s?(?:reference|ref|id|number|"
+    r"(?:booking|order|customer|membership|tracking|server|licen[cs]e(?!:)|registration)\s?(?:reference|ref|id|number|"
     r"no|code|plate|ip)?|pnr|iban|license\splate|number\splate|server\sip)\.?"
     rf"(?P<of>\s(?:at|for|of|to|on|with)\s(?:the|my|our)\s\w+(?:\s(?!is\b|are\b)\w+)?(?:\sin\s(?-i:[A-Z]\w+))?)?"
     r"(?:\s(?:is|are|=|was)(?:\snow)?|\sends\s(?:in|with)|['\u2019]s|:|\s?=|"
@@ -31,7 +40,7 @@ _IDENTIFIER = Pattern(
 )
 _BUDGET = Pattern(
     r"(?i:\b(?<!on\sa\s)(?<!\ba\s)(?<!\bwhat\s)(?:(?:my|our|the|"
-    rf"total)\s(?:\w+\s){{0,3}})?budget\b(?P<what>[^.!?\n]{{0,60}}?{words.MONEY}[^.,!?\n]{{0,40}})|"
+    rf"total)\s(?:\w+\s){{0,3}})?budget\b(?P<what>[^.!?\n]{{0,60}}?(?:{words.MONEY}|\bis\s(?:\w+\s){{1,3}}?(?:hundred|thousand|grand)\b)[^.,!?\n]{{0,40}})|"
     r"(?P<most>\b(?:I|we)\s(?:don['\u2019]t|do\snot)\swant\sto\s(?P<spend>(?:spend|pay)\s(?:more\sthan|"
     rf"over)\s{words.MONEY}[^.,!?\n]{{0,40}}))|"
     rf"\b(?:max(?:imum)?|at\smost|up\sto|no\smore\sthan|under|not\sover)\s{words.MONEY}[^.,!?\n]{{0,20}}\bbudget\b)"
@@ -62,40 +71,65 @@ _MY_CONDITION = Pattern(
     r"(?i:\bmy\s(?:(?:severe|mild|bad|chronic|stomach)\s)?(?P<what>type\s[12]\sdiabetes|c(?:o)?eliac\sdisease|stammer|"
     rf"stutter|(?:stomach\s)?ulcer|(?!allerg|intol|phobia|dis|syndrome){words.either(words.CONDITIONS)}|"
     rf"prosthetic\s\w+)\b"
-    r"(?!\s(?:to|class|clinic|test|app|group|research|medication))(?!['\u2019]))"
+    r"(?!\s(?:(?:is|are)\s(?:an?\s|(?-i:[A-Z]))|to|class|clinic|test|app|group|research|medication))(?!['\u2019]))"
 )
 _HERE = Pattern(
     "(?i:^(?:(?:hi|hey|hello|fellow|lifelong|proud|total|full|"
     rf"part)[,\s-]+)?(?P<what>(?:[\w-]+\s){{0,2}}?(?:(?:{words.either(words.PROFESSIONS)})(?=\shere)|"
-    f"{words.IS_DIET}|diabetic|asthmatic|"
+    f"{words.IS_DIET}|diabetic|asthmatic|{words.either(words.LIFE)}|night\\sowl|early\\sbird|"
     rf"phobia\sof\s\w+|(?:mom|mum|dad|father|mother)\sof\s\w+))\shere\b)"
 )
+_SLOT = Pattern(
+    rf"(?i:^(?P<when>{words.DAY}s?(?:\s(?:morning|afternoon|evening|night)s?)?\s(?:is|are)\s(?:my\s|our\s)?(?:\w+\s)?"
+    rf"(?:{words.either(words.EVENTS)}|football|swimming|pottery|day\soff|church))(?=\W*$|,|\s(?:so|and|but|with)\b))"
+)
 _NO_PART = words.each("and the is with for my our of on no so its it's here's this")
-_NOT_HELD = words.each("use set put enter type insert replace error status http version product example sample")
+_NOT_HELD = words.each(
+    "use set put enter type insert replace error status http version product example sample line port page chapter "
+    "isbn issn regulation law act article doi question problem item step figure table row column level model part "
+    "exit section equation prime random atomic test credit debit visa gift phone mobile house bus flight room season"
+)
+_EXAMPLE = Pattern(r"(?i:\b(?:examples?|templates?|placeholder|dummy|tutorial|regex)\b)")
+_LEAD = Pattern(r"(?:^|[,:;]\s)([^,:;]{3,60}),\s$")
 
 
 def _identifier(sentence: Sentence) -> Iterator[Extraction]:
-    for match in _IDENTIFIER.finditer(sentence.text):
-        det = (match["det"] or "").lower()
-        what = " ".join(match["what"].lower().split())
-        first, _, others = what.partition(" ")
-        if first in _NO_PART:
-            what = others
-        if first in _NOT_HELD:
-            continue
+    text, reached = sentence.text, -1
+    found = [each for pattern in (_IDENTIFIER, _CODED) for each in pattern.finditer(text)]
+    for match in sorted(found, key=lambda each: (each.start("code"), "is" in each.groupdict())):
+        first, _, others = " ".join(match["what"].lower().split()).partition(" ")
+        what = others if first in _NO_PART else f"{first} {others}".strip()
+        code = match["code"].rstrip(".-:/")
         if (
-            det in ("his", "her", "their", "your", "a", "an")
-            or SECRET.search(sentence.text)
+            not what
+            or match.start("code") < reached
+            or (match["det"] or "").lower() in ("his", "her", "their", "your", "a", "an")
+            or _NOT_HELD & {first, *what.split()}
+            or ("is" in match.groupdict() and not _stands_alone(match, what, code))
+            or SECRET.search(text)
+            or _EXAMPLE.search(text)
             or not sentence.states(match.start())
         ):
             continue
-        of = theirs(match["of"] or match["by"] or "")
-        text = (
-            f"{sentence.who}'s {what}{of} {'ends in' if ' ends ' in match[0] else 'is'} {match['code'].rstrip('.-:/')}"
-        )
+        reached = match.end("code")
+        of = theirs((match["of"] or match["by"] or "").rstrip())
+        lead = _LEAD.search(text[: match.start()]) if what in ("ref", "reference") else None
+        if what in ("ref", "reference") and not (lead or of):
+            continue  # of what, only the talk tells
+        said = f"{sentence.who}'s {what}{of} {'ends in' if ' ends ' in match[0] else 'is'} {code}"
+        said = f"{said} ({lead[1]})" if lead else said
         yield sentence.found(
-            "identifier", *match.span(), text, key=folded(what + of), importance=0.8, tags=("identifier",)
+            "identifier", *match.span(), said, key=folded(what + of), importance=0.8, tags=("identifier",)
         )
+
+
+def _stands_alone(match: re.Match[str], what: str, code: str) -> bool:
+    """Whether what has no kind in a table is plainly named: with "is" or "my", or as a phrase of its own."""
+    lead = match.string[: match.start()]
+    named = match["is"] or match["det"] or not lead or lead.endswith(", ")
+    shortest = 3 if match["is"] else 4  # "no 5" counts something
+    plain = what in ("number", "no", "nr", "card", "account", "insurance")
+    return bool(named) and not plain and len(code.replace(" ", "")) >= shortest and re.search(r"\d", code) is not None
 
 
 def _budget(sentence: Sentence) -> Iterator[Extraction]:
@@ -124,6 +158,12 @@ def _reach(sentence: Sentence) -> Iterator[Extraction]:
                 "reach", match.start("say"), match.end("say"), f"{sentence.who} asks: {match['say'].strip()}",
                 kind="procedural", corrects=False, importance=0.7, tags=("contact",),
             )  # fmt: skip
+
+
+def _slot(sentence: Sentence) -> Iterator[Extraction]:
+    for match in _SLOT.finditer(sentence.text):
+        said = f"{sentence.who}'s {theirs(match[0]).lower()}"
+        yield sentence.found("slot", *match.span(), said, importance=0.6, tags=("routine",))
 
 
 def _ailing(sentence: Sentence) -> Iterator[Extraction]:
@@ -174,7 +214,7 @@ def _allergy_told(sentence: Sentence) -> Iterator[Extraction]:
             "has a"
             if what.startswith("phobia")
             else "is a"
-            if re.search(words.either(words.PROFESSIONS), what)
+            if re.search(f"(?:{words.either(words.PROFESSIONS)}|{words.either(words.LIFE)}|owl|bird)$", what)
             else "is"
         )
         yield sentence.found(
@@ -186,6 +226,7 @@ RULES = (
     ExtractionRule("identifier", "my tracking number: 1Z77K20934; gate code 5309", _identifier, own=False),
     ExtractionRule("condition", "because of my epilepsy; my stammer gets worse", _ailing),
     ExtractionRule("budget", "our budget for the trip is 1,200 euros", _budget, own=False),
+    ExtractionRule("slot", "Thursday nights are choir", _slot, own=False),
     ExtractionRule("reach", "call me after 5; never ring before 9", _reach, own=False),
     ExtractionRule("sensitivity", "no food with nuts, I am allergic", _allergy_told, own=False),
 )

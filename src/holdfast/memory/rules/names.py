@@ -15,7 +15,7 @@ _NAME = Pattern(
     rf"(?i:\bmy{S}(?:(?:full|first|real|given|actual){S})?name(?:{S}is|['\u2019]s){S}{ADVERB}(?:spel(?:led|t){S})?)"
 )
 _CALLED = Pattern(
-    rf"(?i:(?:^|[,.!]{S}|\b(?:please|just|can|and|but|so){S})(?:call|address){S}me{S}(?:as{S})?|\b(?:people|friends|"
+    rf"(?i:(?:^|[,.!]{S}|\b(?:please|just|can|and|but|so|you{S}to){S})(?:call|address){S}me{S}(?:as{S})?|\b(?:people|friends|"
     rf"everyone|everybody|they|"
     rf"folks){S}(?:all{S})?calls?{S}me{S}|\bI{S}go{S}by{S}(?:the{S}name{S}(?:of{S})?)?|\bmy{S}nickname{S}is{S})"
 )
@@ -23,9 +23,13 @@ _GREETING = Pattern(
     rf"(?i:^(?:(?:hi|hello|hey|greetings|good{S}(?:morning|evening|afternoon))(?:{S}(?:there|all|everyone|everybody|"
     rf"team))?[,!.:]{{0,2}}(?:{S})?)?(?:{AM[2:]}|this{S}is|(?:the{S})?name(?:{S}is|['\u2019]s)){S})"
 )
-_SPEAKING = Pattern(rf"(?i:^(?:hi|hello|hey)(?:{S}there)?[,!.]?{S})(?=[A-Z][\w'-]{{1,20}}{S}here\b)")
+_CALL_NOT = Pattern(r"(?i:(?:\bnot|n['\u2019]?t|\bstop|\bnever)\s(?:call(?:ing)?|address(?:ing)?)\sme\b)")
+_IT_IS = Pattern(r"(?i:^(?:it['\u2019]?s|my\sname\sis|i['\u2019]?m)\s(?:just\s)?)")
+_SPEAKING = Pattern(
+    rf"(?i:^(?:hi|hello|hey)(?:{S}there)?[,!.]?{S}(?:it['\u2019]?s{S})?)(?=[A-Z][\w'-]{{1,20}}{S}(?:here|again)\b)"
+)
 _IS_SAID_OF = Pattern(r"[ ](?:is|was|are)[ ]")  # "call me Ishmael is how the book begins"
-_ENOUGH = Pattern(rf"$|[,.!](?:{S}|$)|{S}(?:and|from|here|by{S}the{S}way)\b")
+_ENOUGH = Pattern(rf"$|[,.!](?:{S}|$)|{S}(?:and|from|here|again|by{S}the{S}way)\b")
 
 
 def _name(sentence: Sentence) -> Iterator[Extraction]:
@@ -36,6 +40,9 @@ def _name(sentence: Sentence) -> Iterator[Extraction]:
 def _nickname(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _CALLED.finditer(sentence.text):
         yield from _given(sentence, "nickname", cue, "called", "wants to be called")
+    corrected = _IT_IS.match(sentence.text) if _CALL_NOT.search(sentence.before) else None
+    if corrected:
+        yield from _given(sentence, "nickname", corrected, "called", "wants to be called")
 
 
 def _introduction(sentence: Sentence) -> Iterator[Extraction]:
@@ -54,6 +61,6 @@ def _given(sentence: Sentence, rule: str, cue: re.Match[str], key: str, verb: st
 
 RULES = (
     ExtractionRule("name", "my name is Ana", _name),
-    ExtractionRule("nickname", "call me Ana; I go by Ana", _nickname),
+    ExtractionRule("nickname", "call me Ana; I go by Ana", _nickname, own=False),
     ExtractionRule("introduction", "hi, I'm Ana, as a greeting or a whole clause", _introduction, own=False),
 )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.memory.extraction import Extraction
-from holdfast.memory.rules.reading import ADVERB, AGED, AM, S, Sentence
+from holdfast.memory.rules.reading import ADVERB, AGED, AM, NAMED, S, Sentence
 from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.when import Pattern
 
 _WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _N = rf"(?P<n>[0-9]{{1,3}}|{'|'.join(_WORDS)})"
 _AGE = Pattern(
-    rf"(?i:(?:{AM}{S}{ADVERB}{AGED}?{_N}(?:{S}|-)years?(?:{S}|-)old|{AM}{S}(?P<bare>[1-9][0-9])(?=$|[.!,](?![0-9])|"
+    rf"(?i:(?:{AM}{S}{ADVERB}{AGED}?{_N}(?:{S}|-)years?(?:{S}|-)old|{AM}{S}(?:{NAMED})?(?P<bare>[1-9][0-9])(?=$|[.!,](?![0-9])|"
     rf"{S}and\b)|\bI{S}{ADVERB}turned{S}(?P<turned>[0-9]{{1,3}}))\b)(?!{S}(?:around|into|pages|degrees))"
 )
 _COUNT = Pattern(

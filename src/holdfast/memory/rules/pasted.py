@@ -56,6 +56,7 @@ _ROLE = Pattern(
 )
 _JOKE = Pattern(
     r"(?i:\b(?:is|does|are|was)\s(?:this|the\sabove|the\sfollowing)\s(?:sentence|text|paragraph|phrase|grammar)\b|"
+    r"\b(?:which|what|who)\b[^.?!\n]{0,30}\b(?:that|this)\s(?:film|movie|song|quote|lyrics?|poem|sketch)\b|"
     r"\b(?:just|only|totally)?\s?(?:kidding|joking)\b|\bjk\b|(?<!\w)/s\b|\bnot\sreally\s(?:lol|haha)|"
     r"\bmade\sthat\sup\b|\bapril\sfool)"
 )

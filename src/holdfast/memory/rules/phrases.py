@@ -41,7 +41,7 @@ _NOT_NAMES = _words(
 )
 _WORD = Pattern("[^\\W\\d_](?:[^\\W_]|['\u2019.-](?=[^\\W\\d_])|&){0,30}")
 _ENDING = Pattern("(?:['\u2019]s|-.*)$")
-_TITLE = Pattern(r"(?:Mr|Mrs|Ms|Dr|Prof)\.?[ \t\u00a0]")
+_TITLE = Pattern(r"(?:Mr|Mrs|Ms|Dr|Prof|mr|mrs|ms|dr)\.?[ \t\u00a0]")
 _ARTICLE = Pattern(r"(?i:the)[ \t]{1,2}")
 _LIST = Pattern(r"(?i:,?[ \t]{1,2}(?:and|&)[ \t]{1,2}|,[ \t]{1,2})")
 _JOINED = Pattern(r"(?i:[ \t]{1,3}(?:and|or)[ \t]{1,3})")
@@ -67,7 +67,7 @@ def name_at(text: str, start: int, *, most: int = _MOST_WORDS, numbers: bool = F
         if following is not None:
             at = following
             continue
-        if not _capital(word[0]) or _ENDING.sub("", lower) in _NOT_NAMES:
+        if not (_capital(word[0]) or (title and not count)) or _ENDING.sub("", lower) in _NOT_NAMES:
             break
         end, count = word.end(), count + 1
         saint = text[start : start + 3].lower() == "st."
@@ -170,7 +170,8 @@ _THING_STOP = Pattern(
     r"(?i:(?:[,;:!?()\x00\n\u2013\u2014]|(?<!\b\w)(?<!\bst)(?<!\bdr)(?<!\bmr)(?<!\bms)(?<!\bmrs)\.)|[ \t]-[ \t]|"
     r"\b(?:but|because|since|when|whenever|while|although|though|which|"
     r"who|where|if|as|so|than|over|rather|instead|more|better|most|best|and[ \t]+(?:i|my|we|it|he|she|they|you|the|"
-    r"that|this|also|would|will|am|have|hate|love|like|prefer|can)|too|very|anymore|any[ \t]more|either|"
+    r"that|this|also|would|will|am|have|hate|love|like|prefer|can)|too|very|anymore|any[ \t]more|either|sorry|"
+    r"pls|please|thanks|"
     r"these[ \t]+days|lately|at[ \t]+the[ \t]+moment|right[ \t]+now|now|though|especially|for|every|during|after|"
     r"before|not|don['\u2019]t)\b)"
 )

@@ -18,6 +18,7 @@ import msgspec
 from holdfast import when
 from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules.pasted import blanked
+from holdfast.memory.rules.restoring import IDLE, restored
 from holdfast.records import EntryRef
 from holdfast.when import Pattern
 
@@ -49,11 +50,12 @@ _SUPPOSED = Pattern(
     r"whether|probably|possibly|almost|let['\u2019]s say|assume|assuming|as though|dreamed|dreamt|imagined|joked|"
     r"kidding|act as|in another life|hope|hoping|should|ask me|say (?:I|we|my|our)|(?:I|i)\s(?:think|guess|suspect|"
     r"believe|assume|wonder|feel\slike)|not sure|feels? like|for example|for instance|e\.g|in (?:the|"
-    r"this|that|a|my) (?:story|novel|book|movie|film|game|dream|scenario|play|poem|song|role|simulation))\b|"
-    r"['\u2019]d\b(?!\s(?:like|love|prefer|rather)\s[^,;]{2,80}[,;]))"
+    r"this|that|a|my) (?:story|novel|book|movie|film|sitcom|show|series|episode|lyrics?|game|dream|scenario|"
+    r"play|poem|song|role|simulation))\b|"
+    r"['\u2019]d\b(?!\slike\syou\sto\b|\s(?:like|love|prefer|rather)\s[^,;]{2,80}[,;]))"
 )
 _REPORTED = Pattern(
-    r"(?i:\b(?!I\b|we\b)[^\W\d_]{1,30}\s{1,3}(?:just\s{1,3}|also\s{1,3}|once\s{1,3}|always\s{1,3}|"
+    r"(?i:\b(?!I\b|we\b|having\b)[^\W\d_]{1,30}\s{1,3}(?:just\s{1,3}|also\s{1,3}|once\s{1,3}|always\s{1,3}|"
     r"still\s{1,3})?(?:said|says|say|told|tell|tells|thinks?|thought|claims?|claimed|believes?|believed|asked|asks|"
     r"wrote|writes|replied|mentioned|insists|insisted|assumed|assumes|suggested|suggests|guessed|reckons|goes|sings|"
     r"heard|wants|wanted)\b|\baccording to\b|\b(?:heard|read|rumou?r)\s{1,3}(?:that|somewhere)\b)"
@@ -126,6 +128,8 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
     asked: str = ""
     """What the assistant said right before the message."""
     first: bool = False
+    inserts: tuple[tuple[int, int], ...] = ()
+    """Where in ``text`` how much stands that was left out in the whole."""
     question: bool = False
     """Whether it only asks, so that nothing in it is stated but what it takes for granted."""
 
@@ -171,7 +175,13 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
 
     def words(self, start: int, end: int) -> str:
         """The words as they were written: what is blanked for the rules is kept in what they find."""
-        return self.whole[self.at + start : self.at + end]
+        said = self.whole[self.place(start) : self.place(end)]
+        opened = any(length > 1 and at + length == start for at, length in self.inserts) and not said[1:2].isupper()
+        return said[:opened].lower() + said[opened:]  # "Deaf in one ear" goes on after a name
+
+    def place(self, at: int) -> int:
+        """Where in the whole text stands what is here in the sentence."""
+        return self.at + at - sum(min(max(at - begin, 0), length) for begin, length in self.inserts)
 
     def link(self, rule: str, start: int, end: int, relation: str, to: str, **more: Any) -> Extraction:
         """What is found as a relation to something, of the speaker or whom ``of`` names."""
@@ -181,7 +191,7 @@ class Sentence(msgspec.Struct, frozen=True, dict=True):
     def found(self, rule: str, start: int, end: int, text: str, **more: Any) -> Extraction:
         more.setdefault("subject", self.subject)
         more.setdefault("corrects", self.corrects)
-        start, end = self.at + start, self.at + end
+        start, end = self.place(start), self.place(end)
         return Extraction(rule, text, quote=self.whole[start:end], start=start, end=end, ref=self.ref, **more)
 
 
@@ -197,8 +207,10 @@ def sentences(
         one = partial(Sentence, whole=text, subject=subject, who=who, time=time, ref=ref, asked=asked)
         stated = len(piece) <= LONGEST and piece.strip("\x00 \t\r")
         if stated:
-            begin = start + len(piece) - len(piece.lstrip())
-            yield one(text=stated, at=begin, after_correction=corrected, before=before, first=first)
+            idle = len(found[0]) if (found := IDLE.match(stated)) else 0
+            begin = start + len(piece) - len(piece.lstrip()) + idle
+            read, inserts = restored(stated[idle:])
+            yield one(text=read, inserts=inserts, at=begin, after_correction=corrected, before=before, first=first)
         if len(piece) < len(whole) <= LONGEST:
             yield from _of_question(whole, len(piece), start, partial(one, before=before))
         if stated:

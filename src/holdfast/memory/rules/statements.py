@@ -99,6 +99,9 @@ def told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Predication |
         end = min(end, text.find(",", start, end) % (len(text) + 1))  # "can't swim, never learned"
     rest = text[start:end]
     whole = f"{text[:end]} {clause.when}" if clause.when else text  # what fits may stand before the subject
+    own = clause.subject.kind != THING or not clause.subject.shared or clause.subject.end == clause.subject.start
+    if not own and not _says_when(text, clause, start, end) and not complements.fits("money", text, start, end):
+        return None  # "house rules ideas" may be anyone's
     family = _family(whole, clause, group, start, len(whole) if clause.when else end)
     family = family or lasting(text, clause, group, start, end, f"{rest} {clause.when}")
     if group.verb in ("live", "living") and _SEASON.match(clause.when):
@@ -110,6 +113,7 @@ def told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Predication |
         or "\x00" in text[clause.start : start]
         or _OPEN.search(text, start, clause.end)
         or _TECHNICAL.search(text, start, clause.end)
+        or SECRET.search(text, clause.start, end)
     ):
         return None
     passing = _PASSING.search(rest) or _PASSING.search(clause.when)
@@ -124,7 +128,7 @@ def told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Predication |
     subject = clause.subject
     who = _named(sentence.who, subject)
     together = group.form == "be" and text[subject.start : subject.end].lower() == "we" and _SEVERAL.match(rest)
-    words_ = theirs(sentence.words(start, end)).lstrip(" ,;") if rest else ""
+    words_ = theirs(sentence.words(start, end)).lstrip(" ,;:") if rest else ""
     timed = theirs(clause.when[:1].lower() + clause.when[1:])
     timed = f"on {timed.capitalize()}" if _DAYS.fullmatch(timed) else timed
     said = " ".join(part for part in (who, "belongs to" if together else _verb(group, subject), words_, timed) if part)
@@ -144,7 +148,7 @@ def _day(sentence: Sentence, clause: Clause, group: VerbGroup, end: int) -> str:
             and span.kind not in ("since", "year")
         ):
             span = span if group.form == "did" or group.verb == "was" else ahead(sentence, span)
-            return "" if re.search(r"[0-9]{4}", span.phrase) else f" ({stamp(span)})"
+            return "" if re.search(r"[0-9]{4}", sentence.text[span.start : span.end + 5]) else f" ({stamp(span)})"
     return ""
 
 
@@ -175,6 +179,8 @@ def _verb(group: VerbGroup, subject: Subject) -> str:
         return f"can{'not' * group.negated} {group.verb}"
     if group.negated and said.startswith(("has ", "have ")) and group.form != "have":
         return said.replace(" ", " never " if group.adverb == "never" else " not ", 1)
+    if group.form == "did" and group.adverb == "never":
+        return f"never {said}"
     if group.negated:
         return f"{said} not" if group.form in ("be",) else f"does not {group.verb}"
     if group.adverb:
@@ -221,8 +227,6 @@ def _by_modal(text: str, group: VerbGroup, start: int, end: int) -> str | None:
 
 
 def _of_thing(text: str, clause: Clause, group: VerbGroup, start: int, end: int) -> str | None:
-    if clause.subject.shared and not _says_when(text, clause, start, end):
-        return None
     if group.form == "be":
         return None if group.negated or group.verb == "was" else _being(text, clause, start, end, negated=False)
     known = group.verb in _THING_VERBS and group.words[:4] != "was " and _IS_THING.match(text, start, end)
@@ -231,7 +235,7 @@ def _of_thing(text: str, clause: Clause, group: VerbGroup, start: int, end: int)
 
 _THING_VERBS = words.each(
     "cost run end start begin expire close open leave land arrive depart get got finish meet move moved weigh "
-    "measure turn take need lead"
+    "measure turn take need lead shift shifted change changed"
 )
 _DESCRIBING = Pattern(
     r"(?i:(?:being|so|too|very|really|not|at\s\d+\s?(?:%|percent)|in\s(?:the|a|my|our)\s|on\s(?:the\s(?!\w+\sfloor)|"
@@ -305,7 +309,7 @@ _TAKEN = words.each(
     "phone email home job name age employer birthday called origin diet anniversary studies height weight"
 )
 _OF_SOMETHING = words.each("quit stopped started left bought sold finished got")
-_SEVERAL = Pattern(r"(?i:an?\s(?:\w+\s)?(?:family|couple|household|team|group|band|club)\b)")
+_SEVERAL = Pattern(r"(?i:an?\s(?:[\w-]+\s){0,2}(?:house|home|family|couple|household|team|group|band|club)\b)")
 _AGO = Pattern(r"(?i:(?:\w+\s){1,4}ago\W*$|(?:last|this|in)\s\w+\W*$|yesterday\W*$)")
 _SOON = ("soon", "today", "again", "tonight")
 _DAYS = re.compile(rf"(?i:{words.DAY}s)")

@@ -30,7 +30,7 @@ KIN = (
     "grandad grandparents grandson granddaughter grandchildren grandkids grandchild aunt auntie uncle cousin "
     "cousins niece nephew nieces nephews in-laws mother-in-law father-in-law sister-in-law brother-in-law "
     "son-in-law daughter-in-law godson goddaughter godmother godfather sisters brothers family ex ex-wife "
-    "ex-husband girl boy"
+    "ex-husband girl boy eldest youngest middle ma pa nonna nonno abuela abuelo oma opa yaya bro lad mil fil"
 )
 ROLES = (
     "friend friends mate buddy roommate roommates flatmate flatmates housemate neighbour neighbor neighbours "
@@ -53,7 +53,7 @@ BARE = (
     "mom mum mam mama dad daddy papa sis gf bf hubby grandma granny gran nan nana grandpa granddad grandad wife "
     "husband "
     "girlfriend boyfriend daughter son sister brother stepdad stepmom stepmum mother father boss landlord landlady "
-    "baby kids twins roommate roomie flatmate auntie parents fianc\u00e9 fianc\u00e9e"
+    "baby kids twins roommate roomie flatmate auntie parents fianc\u00e9 fianc\u00e9e nonna nonno abuela abuelo oma opa"
 )
 ONE_ONLY = (
     "wife husband spouse mother mom mum father dad boss fianc\u00e9 fianc\u00e9e gf girlfriend bf boyfriend "
@@ -79,11 +79,13 @@ POSSESSIONS = (
     "licence "
     "license driving_licence degree phd master's masters bachelor's diploma mortgage pension visa passport "
     "green_card citizenship "
-    "storage_unit locker wheelchair collection plot unit loft"
+    "storage_unit locker wheelchair collection plot unit loft boiler fridge freezer washing_machine dryer router "
+    "inhaler wifi broadband nbn thermostat inverter mower lawnmower kitchen bathroom mattress"
 )
 EVENTS = (
     "wedding anniversary birthday party exam exams test interview appointment meeting flight train bus ferry checkup "
-    "check-up surgery operation procedure scan mri trip holiday vacation honeymoon conference concert gig recital "
+    "check-up surgery operation procedure replacement transplant biopsy chemo scan mri trip holiday vacation "
+    "honeymoon conference concert gig recital "
     "rehearsal marathon race match tournament game deadline presentation defence defense viva graduation ceremony "
     "reunion funeral hearing trial move move-in delivery class classes course lesson lessons training practice session "
     "sessions shift shifts lecture lectures seminar choir book_club club yoga therapy due_date semester term "
@@ -147,8 +149,8 @@ NO_VERB = each(
     "much no none not only own same some such too very just also even still yet already here there now once ago "
     "today tomorrow yesterday tonight please thanks ok okay yes yeah lol one two three four five six seven eight "
     "nine ten first second next last is am are was were be been being per via vs plus like without within during "
-    "between though although while unless except else ever never almost nearly gotta gonna wanna lemme imma "
-    "sometimes often well back away"
+    "mr mrs ms dr prof against among towards between though although while unless except else ever never "
+    "almost nearly gotta gonna wanna lemme imma sometimes often well back away"
 )
 PAST = each(
     "was were had did went got came saw took made gave found told felt left kept began lost met paid sat stood "
@@ -213,10 +215,11 @@ CONDITIONS = (
     "hearing_aid hearing_aids cochlear_implant prosthetic prosthesis braces retainer bad_back bad_knee bad_knees "
     "bad_hip "
     "bad_shoulder herniated_disc slipped_disc carpal_tunnel rsi tendonitis implant insulin_pump g6pd hemophilia "
-    "haemophilia panic_attacks reflux gerd hernia acne vitiligo raynaud's long_covid epipen aphantasia"
+    "haemophilia anaphylaxis parkinsons alzheimers crohns laminitis panic_attacks reflux gerd hernia acne "
+    "vitiligo raynaud's long_covid epipen aphantasia"
 )
 IS_HEALTH = (
-    r"(?:\w+ly\s)?(?:allergic|intolerant|sensitive)\sto|diabetic|asthmatic|(?:partially\s|legally\s)?(?:blind|"
+    r"(?:\w+ly\s)?(?:allergic|intolerant|sensitive)\sto|(?:pre-?|type\s[12]\s)?diabetic|asthmatic|(?:partially\s|legally\s)?(?:blind|"
     r"deaf)(?!\sto\b)|"
     r"hard\sof\shearing|colou?r[- ]?blind|left[- ]handed|pregnant|autistic|dyslexic|epileptic|an[a]?emic|bipolar|"
     r"neurodivergent|(?:\w+\s)?intolerant|c(?:o)?eliac|hypoglyc[a]?emic|near-?sighted|short-?sighted|far-?sighted|"
@@ -227,9 +230,10 @@ IS_HEALTH = (
     r"(?:diagnosed\swith|recovering\sfrom|waiting\sfor\sa\s\w+\s(?:transplant|surgery|operation))"
 )
 IS_DIET = (
-    "(?:an?\\s)?(?:strict\\s|mostly\\s)?(?:vegetarian|vegan|pescatarian|pescetarian|flexitarian|teetotal(?:l?er)?|"
+    "(?:an?\\s)?(?:strict\\s|mostly\\s)?(?:vegetarians?|vegans?|pescatarian|pescetarian|flexitarian|teetotal(?:l?er)?|"
     "gluten[- ]free|lactose[- ]intolerant|dairy[- ]free|kosher|halal|keto)|"
-    "on\\s(?:a\\s)?(?:keto|paleo|low[- ]\\w+|\\w+[- ]free|fodmap|vegan|liquid|carnivore|mediterranean)\\b"
+    "off\\s(?:dairy|gluten|sugar|alcohol|meat)|on\\s(?:a\\s)?(?:keto|paleo|low[- ]\\w+|\\w+[- ]free|"
+    "fodmap|vegan|liquid|carnivore|mediterranean)\\b"
 )
 IS_FAITH = (
     "(?:an?\\s)?(?:\\w+ing\\s)?(?:muslim|jewish|hindu|buddhist|sikh|catholic|christian|protestant|orthodox|mormon|"
@@ -276,7 +280,7 @@ DOES = {
     "collect": ("likes", "bare"), "breed": ("likes", "any"), "grow": ("likes", "bare"), "weigh": ("health", "measure"),
     "earn": ("money", "sum"), "make": ("money", "money"), "owe": ("money", "sum"), "pay": ("money", "sum"),
     "spend": ("money", "spend"), "save": ("money", "money"), "cost": ("money", "money"), "take": ("health", "take"),
-    "fast": ("person", "during"), "pray": ("person", "maybe"), "observe": ("person", "any"),
+    "fast": ("person", "maybe"), "pray": ("person", "maybe"), "observe": ("person", "any"),
     "celebrate": ("person", "any"), "belong": ("person", "any"), "attend": ("routine", "any"), "go": ("routine", "go"),
     "practise": ("routine", "any"), "practice": ("routine", "any"), "identify": ("person", "any"),
     "camp": ("routine", "when"), "wake": ("routine", "clock"), "get": ("routine", "get"),
@@ -296,6 +300,7 @@ DOES = {
     "smoke": ("health", "maybe"), "measure": ("health", "measure"), "close": ("routine", "clock"),
     "open": ("routine", "clock"), "depart": ("plan", "date"), "marry": ("plan", "date"), "specialise": ("work", "any"),
     "specialize": ("work", "any"), "brew": ("likes", "bare"), "bake": ("likes", "when"), "knit": ("likes", "maybe"),
+    "call": ("person", "callme"),
     "report": ("work", "person"), "lead": ("work", "thing"), "read": ("likes", "when"),
 }  # fmt: skip
 
@@ -315,19 +320,19 @@ DID = {
     "divorced": ("family", "maybe"), "separated": ("family", "maybe"), "rented": ("possession", "thing"),
     "leased": ("possession", "thing"), "had": ("health", "had"), "emigrated": ("place", "any"),
     "immigrated": ("place", "any"), "accepted": ("decision", "offer"), "settled": ("decision", "on"),
-    "resigned": ("change", "maybe"), "traded": ("possession", "for"), "swapped": ("possession", "for"),
+    "resigned": ("change", "maybe"), "traded": ("possession", "for"), "swapped": ("change", "swapped"),
     "studied": ("work", "any"), "served": ("work", "in"), "cancelled": ("change", "contract"),
     "canceled": ("change", "contract"), "opened": ("work", "thing"), "converted": ("person", "to"),
     "upgraded": ("possession", "to"), "donated": ("possession", "thing"), "crashed": ("possession", "thing"),
     "handed": ("change", "notice"), "went": ("change", "went"), "was": ("", "is"), "were": ("", "is"),
     "worked": ("work", "until"), "won": ("change", "prize"), "ordered": ("possession", "thing"),
     "published": ("work", "thing"), "replaced": ("possession", "with"), "postponed": ("plan", "any"),
-    "cut": ("diet", "out"),
+    "cut": ("diet", "out"), "changed": ("change", "none"),
 }  # fmt: skip
 DROPPING = (
-    "got adopted bought sold broke moved joined lost failed passed graduated turned signed dropped switched became "
-    "enrolled booked started retired "
-    "married inherited relocated rented gave accepted handed had divorced love hate"
+    "got adopted bought sold broke moved joined lost failed passed turned signed dropped switched became booked "
+    "started inherited relocated rented gave accepted handed had finished grew swapped decided lived taught "
+    "worked served cancelled upgraded"
 )
 """Verbs whose subject people leave out: "got a puppy". Most others could be an order: "quit the app"."""
 PARTICIPLES = {
@@ -389,7 +394,7 @@ MONEY = (
     "pounds?|quid|bucks|francs?|"
     r"kroner|kronor|rupees|yen|pesos|zloty|usd|eur|gbp|chf|grand|k\b|cents?)|\d[\d.,]*\s(?:a|an|per|each|"
     r"every)\s(?:hour|day|week|month|year|"
-    r"night|lesson|session|person|head))"
+    r"night|term|lesson|session|person|head))"
 )
 DAY = rf"(?:{'|'.join(FULL_WEEKDAYS)}|mon|tues?|wed|thur?s?|fri|sat|sun)"
 MONTHLY = rf"(?:{'|'.join(FULL_MONTHS)}|{'|'.join(MONTHS)}|sept)"
@@ -410,7 +415,7 @@ CLOCK = (
 DATED = (
     rf"(?:\b\d{{1,2}}(?:st|nd|rd|th)?\s(?:of\s)?{MONTHLY}\b|\b{MONTHLY}\.?\s\d{{1,4}}|\b(?:in|on|next|this|last|"
     "until|till|by|since|from|mid|late|early|of)"
-    rf"[\s-](?:the\s)?(?:{MONTHLY}|{DAY})\b|\b(?:on|till|until|by|from|before|after)\sthe\s\d{{1,2}}(?:st|nd|rd|"
+    rf"[\s-](?:the\s)?(?:{MONTHLY}|{DAY})\b|\b(?:on|till|until|by|from|before|after|for|to)\sthe\s\d{{1,2}}(?:st|nd|rd|"
     rf"th)\b|\b20\d\d\b|\b19\d\d\b|\b\d{{4}}-\d\d-\d\d\b|"
     r"\b\d{1,2}[./]\d{1,2}\b|\b(?:next|this|last)\s(?:week|month|year|spring|summer|autumn|fall|winter|weekend|"
     r"semester|term)\b|"
