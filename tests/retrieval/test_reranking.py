@@ -114,3 +114,12 @@ def test_with_no_time_left_only_as_many_hits_are_read_as_are_shown() -> None:
 def test_what_is_no_reranker_is_refused(spec: Any) -> None:
     with pytest.raises(Misconfigured, match="A reranker is"):
         choose_reranker(spec)
+
+
+def test_a_note_that_lacks_what_other_notes_are_about_answers_less() -> None:
+    judge = Judge("in none of them")  # it says the same of every note
+    with store_with(judge, "the alarm code of the flat is 4711", "the shop opens at nine", *NOTES[:6]) as store:
+        memory = store.memory(user="ana")
+        of_the_flat = memory.recall("What is the alarm code of the flat?").confidence
+        assert memory.recall("What is the alarm code of the shop?").confidence < of_the_flat
+        assert memory.recall("What is the alarm code of the greenhouse?").confidence == pytest.approx(of_the_flat, abs=0.1)

@@ -20,9 +20,9 @@ from holdfast.retrieval.table import Table
 
 LIMIT = 0.35
 _NOTE_ANSWERS, _NOTE_FOREIGN, _NOTE_DIVIDED, _NOTE_OFFSET = 0.55, 1.1, -1.6, 0.5
-_FOREIGN = 1.5
-"""Nothing is about the question where the nearest row is nearer by fewer spreads than so many."""
-_ANSWERS, _NEAR_TOO, _ASSISTED_TOO, _OF_THE_TIME_TOO, _TALK_OFFSET = 0.5, 0.5, -0.8, 0.5, -0.9
+_TALK_ANSWERS, _TALK_FOREIGN, _TALK_ASSISTED, _TALK_TIMELY, _TALK_OFFSET = 0.5, 1.0, -0.8, 0.5, 1.1
+_NOTE_NEAR, _TALK_NEAR = 1.5, 2.5
+"""What is about the question is nearer to it by so many spreads; what is nearer still answers it no better for that."""
 _HELD, _NEAR, _ASSISTED, _OFFSET = 7.0, 1.4, -2.9, -5.1
 _HELD_ALONE, _ASSISTED_ALONE, _OFFSET_ALONE = 10.1, -2.2, -3.3
 _OF_THE_TIME = 3.0
@@ -42,11 +42,12 @@ def _answered(table: Table, read: Array, judged: Array) -> float:
     """From what a reranker says: all of it together, since two half answers are worth something."""
     answers = float(np.logaddexp.reduce(judged[:, 1].astype(float)))
     near, talked = _nearest(table), float(table.spoken[read].mean())
-    near = _FOREIGN if near is None else near
-    note = _NOTE_ANSWERS * answers + _NOTE_FOREIGN * min(near - _FOREIGN, 0.0) + _NOTE_OFFSET
+    near = math.inf if near is None else near
+    note = _NOTE_ANSWERS * answers + _NOTE_FOREIGN * min(near - _NOTE_NEAR, 0.0) + _NOTE_OFFSET
     note += _NOTE_DIVIDED * _divided(table, int(read[judged[:, 1].argmax()]))
-    talk = _ANSWERS * answers + _NEAR_TOO * near + _ASSISTED_TOO * table.assisted + _TALK_OFFSET
-    return (1 - talked) * note + talked * (talk + _OF_THE_TIME_TOO * _timely(table))
+    talk = _TALK_ANSWERS * answers + _TALK_FOREIGN * min(near - _TALK_NEAR, 0.0) + _TALK_OFFSET
+    talk += _TALK_ASSISTED * table.assisted + _TALK_TIMELY * _timely(table)
+    return (1 - talked) * note + talked * talk
 
 
 def _divided(table: Table, answer: int) -> float:
