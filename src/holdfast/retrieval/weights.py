@@ -22,7 +22,7 @@ PEERS = {
     "number": 0.2, "code": 3.0,
 }  # fmt: skip
 ASSISTED = {
-    "words": 1.0, "passage": 1.0, "window": 0.5, "near": 1.5, "near_passage": 1.0, "near_window": 0.5, "speaker": 1.5,
+    "words": 0.5, "passage": 1.0, "window": 0.5, "near": 1.5, "near_passage": 1.0, "near_window": 0.5, "speaker": 1.5,
     "instruction": 3.0, "preference": 1.5, "date": 0.5, "never": 0.5, "own": 0.2, "time": 0.5,
     "code": 3.0,
 }  # fmt: skip
