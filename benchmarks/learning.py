@@ -1,7 +1,7 @@
 """What the rules learn from everyday sentences, against what a person read in them.
 
-``benchmarks/sentences`` has two sets: ``dev``, which the rules were written with, and ``heldout``, which was opened
-when they were done, and then used to mend them. Each sentence has the lasting facts it states, if any. ``read.json`` is
+``benchmarks/sentences`` has three sets: ``dev``, which the rules were written with; ``heldout``, which was opened when
+they were done, and then used to mend them; and ``strangers``, opened last and not used. Each sentence has the lasting facts it states, if any. ``read.json`` is
 a strict reading of what is learned: which memories are wrong (untrue, passing, of someone else, or not understood
 alone) and which facts are found. A sentence from which something else is learned now is *unread*; ``--read SET`` shows
 every sentence with what is learned from it.
@@ -19,7 +19,7 @@ from benchmarks.measure import table
 from holdfast.memory import rules
 
 SENTENCES = Path(__file__).parent / "sentences"
-SETS = ("dev", "heldout")
+SETS = ("dev", "heldout", "strangers")
 SAID = datetime(2026, 5, 6, 10, tzinfo=UTC)
 
 
