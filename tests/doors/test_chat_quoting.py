@@ -12,6 +12,7 @@ import holdfast
 from holdfast.doors.cli.chat_quotes import ABOUT, CLOSE, HELLO, NOTED, UNKNOWN, Quoting
 from holdfast.errors import ModelFailed
 from holdfast.providers.models.model import Model, Reply
+from holdfast.records import EntryRef
 
 
 def asked(question: str, before: str = "") -> list[dict[str, Any]]:
@@ -163,6 +164,19 @@ def test_a_question_that_is_on_record_is_no_evidence_of_its_answer(store: holdfa
     thread.append({"role": "user", "content": "I support the football team of Porto."})
     quoting.listen(question)
     assert "the football team of Porto" in say(quoting, question)
+
+
+def test_a_fact_and_where_it_was_heard_take_the_place_of_no_second_answer(
+    store: holdfast.Store, quoting: Quoting
+) -> None:
+    thread = store.thread("t", user="ana")
+    thread.append({"role": "user", "content": "No food with nuts: I am allergic."})
+    thread.append({"role": "user", "content": "I am also allergic to kiwi."})
+    heard = holdfast.Origin(entries=(EntryRef("t", 2),))
+    store.memory("ana").remember("is allergic to kiwi", key="allergy:kiwi", origin=heard)
+    told = say(quoting, "What am I allergic to?")
+    assert "kiwi" in told
+    assert "nuts" in told
 
 
 def test_a_statement_is_noted_and_others_of_ones_kind_are_answered(quoting: Quoting) -> None:

@@ -111,7 +111,7 @@ def test_it_tells_that_the_new_process_finds_what_the_killed_one_knew(
             "Ana Maria Sousa. No food with nuts: I am allergic.  trip-lisbon#7, MS",
         ],
     ]
-    last = r" +Which hotel did she choose\? +it does not know  confidence 0\.\d\d, MS"
+    last = r" +What is her phone number\? +it does not know  confidence 0\.\d\d, MS"
     assert re.fullmatch(last, chapter[-1])
     assert re.search(r"recall used the store alone \(0 connections, median [\d.]+ ms\); ", rest)
 

@@ -124,3 +124,16 @@ def test_a_note_that_lacks_what_other_notes_are_about_answers_less() -> None:
         assert memory.recall("What is the alarm code of the shop?").confidence < of_the_flat
         of_what_nothing_is_about = memory.recall("What is the alarm code of the greenhouse?").confidence
         assert of_what_nothing_is_about == pytest.approx(of_the_flat, abs=0.1)
+
+
+def test_what_a_filter_keeps_out_does_not_make_an_answer_doubtful() -> None:
+    judge = Judge("in none of them")
+    with store_with(judge, *NOTES[:6]) as store:
+        memory = store.memory(user="ana")
+        memory.remember("the alarm code of the flat is 4711", tags=["mine"])
+        memory.remember("the shop opens at nine", tags=["mine"])
+        before = memory.recall("What is the alarm code of the shop?", tag="mine").confidence
+        memory.remember_all([f"the shop sells {owner} a lamp" for owner in OWNERS])
+        assert memory.recall("What is the alarm code of the shop?", tag="mine").confidence == pytest.approx(
+            before, abs=1e-3
+        )

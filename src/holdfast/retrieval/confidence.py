@@ -19,7 +19,7 @@ from holdfast.retrieval.segment import Array
 from holdfast.retrieval.table import Table
 
 LIMIT = 0.35
-_NOTE_ANSWERS, _NOTE_FOREIGN, _NOTE_DIVIDED, _NOTE_OFFSET = 0.55, 1.1, -1.6, 0.5
+_NOTE_ANSWERS, _NOTE_FOREIGN, _NOTE_DIVIDED, _NOTE_OFFSET = 0.55, 1.1, -2.4, 0.5
 _TALK_ANSWERS, _TALK_FOREIGN, _TALK_ASSISTED, _TALK_TIMELY, _TALK_OFFSET = 0.5, 1.0, -0.8, 0.5, 1.1
 _NOTE_NEAR, _TALK_NEAR = 1.5, 2.5
 """What is about the question is nearer to it by so many spreads; what is nearer still answers it no better for that."""
@@ -57,7 +57,7 @@ def _divided(table: Table, answer: int) -> float:
     nothing here holds tells nothing: it may be another word for the same.
     """
     held = table.lexical.at(table.rows) > 0
-    worth = table.lexical.worth * held.any(axis=1)
+    worth = table.lexical.rarity(table.passed, _AT_LEAST) * held.any(axis=1)
     there, everything = float(worth @ held[:, answer]), float(worth.sum())
     return min(there, everything - there) / max(everything, 1e-9)
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from holdfast.context.sentences import asks, bare, pieces
 from holdfast.doors.cli.chat_wanted import WantedThing, wanted
 from holdfast.ledger.speech import Speech, voice, voices_in
-from holdfast.records import Entry, EntryRef, Hit
+from holdfast.records import Entry, Hit
 from holdfast.text import stem, terms
 
 MOST = 2
@@ -26,7 +26,7 @@ _SHORT = 90  # a message of at most so many characters is quoted whole
 _AROUND = 6
 _RANKS = 4  # how fast a hit loses by its rank
 _STANDS_IN = 0.9  # what follows a hit is a little less near than the hit
-_HELD, _RIGHT_KIND, _SOME_KIND, _REPLIES, _FACT, _TOOL = 0.8, 0.6, 0.2, 0.4, 0.25, -0.2
+_HELD, _RIGHT_KIND, _SOME_KIND, _REPLIES, _FACT, _TOOL = 0.8, 0.6, 0.4, 0.4, 0.25, -0.2
 _ELSEWHERE = -0.15  # a reply to a question that shares nothing with this one but what it wants
 _ALSO = 0.45  # a second sentence is quoted when it is hardly worse
 _WORDS = 4
@@ -114,22 +114,23 @@ def choose(question: str, hits: Sequence[Hit], said: Said, nearby: Nearby) -> li
 def best(quotes: Sequence[Quote]) -> list[Quote]:
     """The quotes to answer with: the best one, and another one that is as good and says something else."""
     first = quotes[0]
-    told = {f"{each.thread}#{each.number}" for each in _heard(first.hit)}
     others = (
         quote
         for quote in quotes[1:]
         if quote.value >= first.value - _ALSO
         and quote.fits >= first.fits
         and 0 < quote.held >= min(first.held, 0.5)
-        and quote.where not in {first.where, *told}
+        and not _sources(quote) & _sources(first)
         and quote.text not in first.text
         and first.text not in quote.text
     )
     return [first, *others][:MOST]
 
 
-def _heard(hit: Hit) -> tuple[EntryRef, ...]:
-    return () if hit.memory is None else hit.memory.origin.entries
+def _sources(quote: Quote) -> set[str]:
+    """What was said in one place says the same, once as it was said and once as a fact."""
+    memory = quote.hit.memory
+    return {quote.where, *(f"{each.thread}#{each.number}" for each in (memory.origin.entries if memory else ()))}
 
 
 def short(text: str) -> str:

@@ -156,7 +156,7 @@ QUESTIONS = (
     ScriptedQuestion("Where does she like to sit?", "turn-5", "seat"),
     ScriptedQuestion("Who is getting married?", "turn-1"),
     ScriptedQuestion("Which food is dangerous for her?", "turn-3"),
-    ScriptedQuestion("Which hotel did she choose?"),
+    ScriptedQuestion("What is her phone number?"),
 )
 
 # The flight home, which is booked for real by ``booking``: the name of the run, and what it is about.
