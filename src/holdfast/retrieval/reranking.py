@@ -41,7 +41,7 @@ def blended(table: Table, ranked: Array, scores: Array, read: Array, judged: Arr
     """
     part = np.zeros_like(scores)
     fits = judged[:, 0] - judged[:, 0].min(initial=np.inf)
-    people = table.spoken[read] * (1 - table.assisted)
+    people = float(table.spoken[read].mean()) * (1 - table.assisted)  # the same for all, or memories would fall behind
     worth = _ELSEWHERE + (_AMONG_PEOPLE - _ELSEWHERE) * people
     part[read] = worth * float(scores[ranked[:_SPREAD_OF]].std()) * fits
     scores = scores + part
