@@ -121,9 +121,9 @@ def test_a_note_that_lacks_what_other_notes_are_about_answers_less() -> None:
     with store_with(judge, "the alarm code of the flat is 4711", "the shop opens at nine", *NOTES[:6]) as store:
         memory = store.memory(user="ana")
         of_the_flat = memory.recall("What is the alarm code of the flat?").confidence
-        assert memory.recall("What is the alarm code of the shop?").confidence < of_the_flat
         of_what_nothing_is_about = memory.recall("What is the alarm code of the greenhouse?").confidence
-        assert of_what_nothing_is_about == pytest.approx(of_the_flat, abs=0.1)
+        of_the_shop = memory.recall("What is the alarm code of the shop?").confidence
+        assert of_the_shop < of_what_nothing_is_about < of_the_flat
 
 
 def test_what_a_filter_keeps_out_does_not_make_an_answer_doubtful() -> None:
@@ -137,3 +137,11 @@ def test_what_a_filter_keeps_out_does_not_make_an_answer_doubtful() -> None:
         assert memory.recall("What is the alarm code of the shop?", tag="mine").confidence == pytest.approx(
             before, abs=1e-3
         )
+
+
+def test_who_asks_in_all_the_words_of_a_note_is_answered_more() -> None:
+    judge = Judge("in none of them")
+    with store_with(judge, "the alarm code of the flat is 4711", *NOTES[:6]) as store:
+        memory = store.memory(user="ana")
+        plain = memory.recall("What is the alarm code?").confidence
+        assert memory.recall("What is the alarm code of the greenhouse?").confidence < plain

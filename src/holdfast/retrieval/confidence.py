@@ -19,7 +19,7 @@ from holdfast.retrieval.segment import Array
 from holdfast.retrieval.table import Table
 
 LIMIT = 0.35
-_NOTE_ANSWERS, _NOTE_FOREIGN, _NOTE_DIVIDED, _NOTE_OFFSET = 0.55, 1.1, -2.4, 0.5
+_NOTE_ANSWERS, _NOTE_FOREIGN, _NOTE_DIVIDED, _NOTE_WHOLE, _NOTE_OFFSET = 0.55, 1.1, -2.4, 1.2, 0.5
 _TALK_ANSWERS, _TALK_FOREIGN, _TALK_ASSISTED, _TALK_TIMELY, _TALK_OFFSET = 0.5, 1.0, -0.8, 0.5, 1.1
 _NOTE_NEAR, _TALK_NEAR = 1.5, 2.5
 """What is about the question is nearer to it by so many spreads; what is nearer still answers it no better for that."""
@@ -44,22 +44,24 @@ def _answered(table: Table, read: Array, judged: Array) -> float:
     near, talked = _nearest(table), float(table.spoken[read].mean())
     near = math.inf if near is None else near
     note = _NOTE_ANSWERS * answers + _NOTE_FOREIGN * min(near - _NOTE_NEAR, 0.0) + _NOTE_OFFSET
-    note += _NOTE_DIVIDED * _divided(table, int(read[judged[:, 1].argmax()]))
+    divided, whole = _shared(table, int(read[judged[:, 1].argmax()]))
+    note += _NOTE_DIVIDED * divided + _NOTE_WHOLE * whole
     talk = _TALK_ANSWERS * answers + _TALK_FOREIGN * min(near - _TALK_NEAR, 0.0) + _TALK_OFFSET
     talk += _TALK_ASSISTED * table.assisted + _TALK_TIMELY * _timely(table)
     return (1 - talked) * note + talked * talk
 
 
-def _divided(table: Table, answer: int) -> float:
-    """From 0 to a half: how much of what is asked for is in the best answer while as much is only elsewhere here.
+def _shared(table: Table, answer: int) -> tuple[float, bool]:
+    """How much of what is asked for is in the best answer while as much is only elsewhere here, from 0 to a half; and
+    whether the answer has all of it.
 
     The alarm code of the flat is no answer to a question after that of the shop, if there is a shop. A word that
     nothing here holds tells nothing: it may be another word for the same.
     """
     held = table.lexical.at(table.rows) > 0
-    worth = table.lexical.rarity(table.passed, _AT_LEAST) * held.any(axis=1)
-    there, everything = float(worth @ held[:, answer]), float(worth.sum())
-    return min(there, everything - there) / max(everything, 1e-9)
+    worth = table.lexical.rarity(table.passed, _AT_LEAST)
+    there, here = float(worth @ held[:, answer]), float(worth @ held.any(axis=1))
+    return min(there, here - there) / max(here, 1e-9), there > 0 and there >= 0.99 * float(worth.sum())
 
 
 def _guessed(table: Table) -> float:
