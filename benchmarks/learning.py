@@ -1,10 +1,10 @@
 """What the rules learn from everyday sentences, against what a person read in them.
 
 ``benchmarks/sentences`` has three sets: ``dev``, which the rules were written with; ``heldout``, which was opened when
-they were done, and then used to mend them; and ``strangers``, opened last and not used. Each sentence has the lasting facts it states, if any. ``read.json`` is
-a strict reading of what is learned: which memories are wrong (untrue, passing, of someone else, or not understood
-alone) and which facts are found. A sentence from which something else is learned now is *unread*; ``--read SET`` shows
-every sentence with what is learned from it.
+they were done, and then used to mend them; and ``strangers``, opened last and not used. Each sentence has the lasting
+facts it states, if any. ``read.json`` is a strict reading of what is learned: which memories are wrong (untrue,
+passing, of someone else, or not understood alone) and which facts are found. A sentence from which something else is
+learned now is *unread*; ``--read SET`` shows every sentence with what is learned from it.
 """
 
 from __future__ import annotations
