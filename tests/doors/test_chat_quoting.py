@@ -179,6 +179,24 @@ def test_a_fact_and_where_it_was_heard_take_the_place_of_no_second_answer(
     assert "nuts" in told
 
 
+def test_what_no_longer_holds_stands_behind_what_says_so(store: holdfast.Store, quoting: Quoting) -> None:
+    thread = store.thread("chat", user="ana")
+    for text in ("I ride a Vespa to work", "I own 2 houses", "I sold the Vespa and bought a bicycle", "I own 4 houses"):
+        thread.append({"role": "user", "content": text})
+    newer, older = say(quoting, "What do I ride to work?").splitlines()
+    assert "bought a bicycle" in newer
+    assert older.startswith("Earlier: You said: “I ride a Vespa")
+    newer, older = say(quoting, "How many houses do I own?").splitlines()
+    assert "4 houses" in newer
+    assert older.startswith("Earlier: You said: “I own 2 houses")
+
+
+def test_what_was_said_before_a_fact_began_is_earlier(store: holdfast.Store, quoting: Quoting) -> None:
+    store.thread("chat", user="ana").append({"role": "user", "content": "My sister Lena lives in Oslo"})
+    store.memory("ana").remember("Lena lives in Bergen", key="home", subject="Lena")
+    assert "\nEarlier: You said: “My sister Lena lives in Oslo”" in say(quoting, "Where does Lena live?")
+
+
 def test_a_statement_is_noted_and_others_of_ones_kind_are_answered(quoting: Quoting) -> None:
     assert say(quoting, "I moved to Porto.") == f"{NOTED} “I moved to Porto.” From now on I can quote that."
     assert say(quoting, "Good morning!") == HELLO

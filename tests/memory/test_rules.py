@@ -71,7 +71,7 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
     "move": [
         ("I moved to Berlin last month.", [("home", "Berlin"), (None, "I moved to Berlin")]),
         ("I just moved from Paris to Lyon.", [("home", "Lyon")]),
-        ("We've moved to Madrid", [("home", "Madrid")]),
+        ("We've moved back to Madrid", [("home", "Madrid")]),
         ("I recently relocated to Austin", [("home", "Austin")]),
     ],
     "origin": [
@@ -510,6 +510,7 @@ MISTAKEN = [
     "My name is Legion for we are many is a Bible verse",
     "my doctor May visit",
     "I moved to Settings and clicked Save",
+    "We moved from Jenkins to Buildkite",
     "My wife Is Amazing",
 ]
 

@@ -39,6 +39,18 @@ def test_what_outdates(rule: str, earlier: str, later: str) -> None:
 @pytest.mark.parametrize(
     ("earlier", "later"),
     [
+        ("I own 2 houses.", "I own 4 houses."),
+        ("The rent is 900 euros a month", "Rent is 950 euros a month"),
+        ("I have two cats", "I have three cats"),
+    ],
+)
+def test_the_same_with_another_number_is_outdated_by_whichever_came_later(earlier: str, later: str) -> None:
+    assert outdates(later, earlier) == outdates(earlier, later) == "another number"
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
         ("My dog eats meat", "I no longer eat meat"),  # another one does it
         ("I ride a Vespa", "Should I sell the Vespa and buy a bicycle?"),  # asked
         ("I ride a Vespa", "I am thinking of selling the Vespa"),  # planned
@@ -61,6 +73,13 @@ def test_what_outdates(rule: str, earlier: str, later: str) -> None:
         ("I use Slack for chat", "I use Figma for design now"),
         ("I visited Lisbon in 2019", "I visited Porto in 2022"),  # what happened stays so
         ("日本語を話す", "日本語を話さない now"),
+        ("I have a meeting at 9:00", "I have a meeting at 14:00"),  # two of a day
+        ("Flat 3 is damp", "Flat 5 is damp"),  # two of several
+        ("Table 4 has 6 seats", "Table 5 has 8 seats"),
+        ("I paid 20 euros for lunch", "I paid 25 euros for lunch"),  # twice
+        ("My sister has 2 children", "My brother has 3 children"),
+        ("I own 2 houses", "I also own 4 houses"),
+        ("The train to Bonn is 12 euros", "The train to Kiel is 40 euros"),
     ],
 )
 def test_what_only_looks_like_it(earlier: str, later: str) -> None:

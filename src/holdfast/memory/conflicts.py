@@ -282,6 +282,13 @@ def _read_text(text: str, subject: str) -> _Assertion:
     return _Assertion(core, len(nots), before, sides, figures, _labels(text), single)
 
 
+def another_number(one: str, other: str) -> bool:
+    """Whether two texts say the same but for a number that names nothing."""
+    some, others = _read_text(one, ""), _read_text(other, "")
+    verdict = None if _siblings(some, others) else _two_figures(some, others)
+    return verdict is not None and verdict[0] == "number"
+
+
 def forget() -> None:
     """Keep no reading of any text: something was erased."""
     _read_text.cache_clear()

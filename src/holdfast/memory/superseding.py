@@ -1,13 +1,15 @@
 """Whether a later note outdates an earlier one that has no key: by rules, from what the two texts say.
 
 ``I sold the Vespa and bought a bicycle`` outdates ``I ride a Vespa``. The later text has to say that something changed,
-and the earlier one has to state, as something that holds, the very thing that changed. Each rule has a name:
+or the same with another number, and the earlier one has to state, as something that holds, the very thing that changed.
+Each rule has a name:
 
 - ``left``: what was sold, cancelled, quit, replaced or moved away from is what the earlier one has
 - ``new value``: the same thing has moved, was raised, is now … or is a new one: another date, place, time or name
 - ``same doing``: the same person does the same with something else now
 - ``home``, ``workplace``: moved or started somewhere else
 - ``taken over``: somebody else leads or runs the same now
+- ``another number``: of the same there are more or fewer now, or it costs or weighs another sum
 
 Questions, plans and denials change nothing, and what is said to come in addition replaces nothing. The rules read
 English and prefer silence to a false alarm. Deliberately absent: which one was recorded later and who may outdate whom,
@@ -125,6 +127,7 @@ _SCHOOL = re.compile(r"\b(?:school|kindergarten|nursery|college|university|gym|c
 _NAMED = re.compile(r"[A-Z]")
 _LEADING = "lead manage run head own coach chair coordinate handle teach"
 _TAKEN_OVER = re.compile(r"\b(?:took|takes|taking|taken) over (?P<what>.+?)(?: from .+)?$")
+_COUNTED = "be own have weigh cost pay earn"
 _ELSEWHERE = "ride drive live work host deploy play study drink run"
 _FOR = re.compile(r"\b(?:for|as) (?!now\b)(?P<what>[^,;.!?]+)")
 
@@ -454,6 +457,21 @@ def _by_taking_over(new: _Statement, old: _Statement) -> bool:
     return False
 
 
+def _by_number(new: _Statement, old: _Statement) -> bool:
+    """``I own 4 houses`` after ``I own 2 houses``: the same sentence in the present, of what is counted or measured."""
+    if len(new.sentences) != 1 or len(old.sentences) != 1:
+        return False
+    one, said = new.sentences[0], old.sentences[0]
+    if (
+        one.verb != said.verb
+        or one.verb not in _stems(_COUNTED)
+        or one.subject != said.subject
+        or one.mine != said.mine
+    ):
+        return False
+    return _lasting(one) and not _ADDED.search(one.text) and conflicts.another_number(said.raw, one.raw)
+
+
 _CHANGED = re.compile(
     r"\b(?:sold|left|cancel|quit|ditch|dump|scrap|retir|rid of|gave|given|clos|finish|complet|done with|stop|"
     r"return|resign|unsubscrib|drop|broke up|decommission|phased|trad|abandon|mov|switch|migrat|chang|"
@@ -461,10 +479,11 @@ _CHANGED = re.compile(
     r"took over|tak|gone|history|shut down|discontinu|push|postpon|reschedul|shift|bump|rais|lower|"
     r"increas|reduc|got|extend|delay|became|rose|fell|updat|reset|cut|brought|renam|set|new|now|"
     r"these days|current|as of|since|lately|meanwhile|down to|up to|effective|start|from (?:next|this)|"
-    r"began|begin|join|hired|relocat|emigrat|settl|work|job)",
+    r"began|begin|join|hired|relocat|emigrat|settl|work|job|"
+    r"\d|two\b|three\b|four\b|five\b|six\b)",
     re.IGNORECASE,
 )
-"""The beginnings of the words by which the rules notice a change."""
+"""The beginnings of the words, and the figures, by which the rules notice a change."""
 _PLACED = re.compile(
     r"\b(?:liv|based|resid|home|stay|mov|reloc|emigr|settl|work|job|employ|hired|join|start|began)", re.IGNORECASE
 )
@@ -475,4 +494,5 @@ _RULES = (
     ("home", _by_home),
     ("workplace", _by_workplace),
     ("taken over", _by_taking_over),
+    ("another number", _by_number),
 )

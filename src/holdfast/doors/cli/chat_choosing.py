@@ -12,6 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from holdfast.context.sentences import asks, bare, pieces
@@ -72,6 +73,10 @@ class Quote(NamedTuple):
         return self.hit.memory is not None and self.hit.memory.key is not None
 
     @property
+    def time(self) -> datetime:
+        return self.hit.time if self.of is None else self.of.time
+
+    @property
     def words(self) -> str:
         """All that is shown of it when it is quoted, its topic included."""
         topic = (self.hit.memory.key or "").replace("_", " ") if self.hit.memory is not None else ""
@@ -100,15 +105,25 @@ class Quote(NamedTuple):
             return f"memory {memory.id}, {memory.recorded_at:%Y-%m-%d}{heard}"
         if file is not None:
             return f"file {file.path}, {self.hit.time:%Y-%m-%d}"
-        time = self.hit.time if self.of is None else self.of.time
-        return f"{self.where}, {time:%Y-%m-%d}"
+        return f"{self.where}, {self.time:%Y-%m-%d}"
 
 
 def choose(question: str, hits: Sequence[Hit], said: Said, nearby: Nearby) -> list[Quote]:
-    """What may be quoted, best first; nothing that asks."""
+    """What may be quoted, best first; nothing that asks. What no longer holds stands behind what says so."""
     thing = wanted(question)
     listed = _distinct(_quotes(hits, said, nearby))
-    return sorted(_weighed(question, thing, listed), key=lambda quote: -quote.value)
+    found = sorted(_weighed(question, thing, listed), key=lambda quote: -quote.value)
+    newer = _outdating(found[0], found) if found else None
+    if newer is None:
+        return found
+    return [newer._replace(value=found[0].value), *(quote for quote in found if quote is not newer)]
+
+
+def _outdating(old: Quote, quotes: Sequence[Quote]) -> Quote | None:
+    """What says that a quote no longer holds: in the words that were said, where a memory was made of them."""
+    newer = next((quote for quote in quotes if quote.hit.id == old.hit.superseded_by), None)
+    said = (quote for quote in quotes if newer is not None and quote.of is not None and quote.where in _sources(newer))
+    return next(said, newer)
 
 
 def best(quotes: Sequence[Quote]) -> list[Quote]:
@@ -125,6 +140,13 @@ def best(quotes: Sequence[Quote]) -> list[Quote]:
         and first.text not in quote.text
     )
     return [first, *others][:MOST]
+
+
+def is_earlier(quote: Quote, first: Quote) -> bool:
+    """Whether what is quoted beside the first may no longer hold: it is known not to, or said before a fact began."""
+    memory = first.hit.memory
+    since = memory.valid_from if memory is not None and first.is_fact else None
+    return quote.hit.superseded_by is not None or (since is not None and quote.time < since)
 
 
 def _sources(quote: Quote) -> set[str]:

@@ -173,7 +173,8 @@ def answered(asked: str, quotes: Sequence[Quote]) -> str:
     chosen, thing = chat_choosing.best(quotes), wanted(asked)
     lacking = thing is not None and thing.missing and not chosen[0].fits
     first = f"{LACKING.format(thing.missing)} {chosen[0]}." if lacking and thing else f"{chosen[0]}."
-    return "\n".join([first, *(f"Also: {quote}." for quote in chosen[1:])])
+    more = [("Earlier" if chat_choosing.is_earlier(quote, chosen[0]) else "Also", quote) for quote in chosen[1:]]
+    return "\n".join([first, *(f"{word}: {quote}." for word, quote in more)])
 
 
 def _listed_words(words: Sequence[str]) -> str:

@@ -20,6 +20,10 @@ _LIVES = Pattern(
 _MOVED = Pattern(
     rf"(?i:(?:{_WE}|{HAVE}|\bwe(?:{S}have|['\u2019]ve)){S}{ADVERB}(?:moved|relocated){S}(?:back{S}|here{S}|over{S})?)"
 )
+_WE_ALONE = Pattern(r"(?i:we\b)")
+_DWELLING = Pattern(
+    r"(?i:\b(?:house|home|flat|apartment|family|kids|children|school|abroad|country|city|town|village|here|back)\b)"
+)  # a team moves to Buildkite, and says no more of it
 _MOVED_TO = Pattern(rf"(?i:to{S}|into{S})")
 _SEASON = Pattern(
     rf"(?i:\bin{S}(?:the{S})?(?:summer|winter)s?,?{S}(?:I|we|in)\b|\bduring{S}the{S}week\b)"
@@ -47,6 +51,8 @@ def _home(sentence: Sentence) -> Iterator[Extraction]:
 def _move(sentence: Sentence) -> Iterator[Extraction]:
     text = sentence.text
     for cue in _MOVED.finditer(text):
+        if _WE_ALONE.match(text, cue.start()) and not _DWELLING.search(text):
+            continue
         at, origin = cue.end(), _FROM.match(text, cue.end())
         old = place_at(text, origin.end()) if origin else None
         if old:
