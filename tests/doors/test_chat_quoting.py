@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -164,6 +165,22 @@ def test_a_question_that_is_on_record_is_no_evidence_of_its_answer(store: holdfa
     thread.append({"role": "user", "content": "I support the football team of Porto."})
     quoting.listen(question)
     assert "the football team of Porto" in say(quoting, question)
+
+
+def test_what_was_known_is_known_after_a_restart_and_what_is_told_meanwhile_is_known(tmp_path: Path) -> None:
+    question = "Which food is dangerous for me?"
+    for _ in range(3):  # a process each
+        with holdfast.open(tmp_path / "agent.db") as store:
+            thread, quoting = store.thread("t", user="ana"), Quoting(store, store.memory("ana"))
+            if not len(thread.log()):
+                thread.append({"role": "user", "content": question}, {"role": "assistant", "content": f"{UNKNOWN} I …"})
+                thread.append({"role": "user", "content": "I am allergic to peanuts."})
+            quoting.listen(question)
+            thread.append({"role": "user", "content": question})
+            told = say(quoting, question)
+            thread.append({"role": "assistant", "content": told})
+            assert "allergic to peanuts" in told
+            assert UNKNOWN not in told
 
 
 def test_a_fact_and_where_it_was_heard_take_the_place_of_no_second_answer(

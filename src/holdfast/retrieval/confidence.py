@@ -58,7 +58,7 @@ def _shared(table: Table, answer: int) -> tuple[float, bool]:
     The alarm code of the flat is no answer to a question after that of the shop, if there is a shop. A word that
     nothing here holds tells nothing: it may be another word for the same.
     """
-    held = table.lexical.at(table.rows) > 0
+    held = (table.lexical.at(table.rows) > 0) & ~table.echoes(table.rows)
     worth = table.lexical.rarity(table.passed, _AT_LEAST)
     there, here = float(worth @ held[:, answer]), float(worth @ held.any(axis=1))
     return min(there, here - there) / max(here, 1e-9), there > 0 and there >= 0.99 * float(worth.sum())
@@ -84,7 +84,8 @@ def _nearest(table: Table) -> float | None:
     if "cosine" not in table.columns or not table.near:
         return None
     means, spreads = zip(*(by_model.background(table.passed.masks or ()) for by_model in table.near), strict=True)
-    return float((table.columns["cosine"].max(initial=0.0) - sum(means)) / max(sum(spreads), 0.02))
+    nearest = table.columns["cosine"].max(initial=0.0, where=~table.echoes(table.rows))
+    return float((nearest - sum(means)) / max(sum(spreads), 0.02))
 
 
 def _by_size(table: Table) -> float:
@@ -105,5 +106,5 @@ def _held(table: Table) -> float:
     held = np.zeros((len(weight), len(table)), dtype=bool)
     around = (table.beside(-1), table.rows, table.beside(1)) if table.spoken.any() else (table.rows,)
     for rows in around:
-        held |= table.lexical.at(rows) > 0
+        held |= (table.lexical.at(rows) > 0) & ~table.echoes(rows)
     return float((weight @ held).max() / max(float(weight.sum()), 1e-9))

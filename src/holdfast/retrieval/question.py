@@ -105,6 +105,11 @@ _PREFACE = 0.3
 """What a term of the preface is worth beside one of the sentence that asks."""
 _SENTENCE = re.compile(r"[^.!?\n\u3002\uff01\uff1f]+[.!?\u3002\uff01\uff1f]*")
 _ASKING = ("?", "\uff1f", "\u061f")
+_ASKED = re.compile(
+    r"\W*(?:what|who|whom|whose|which|where|when|why|how|do|does|did|is|are|was|were|can|could|will|would|have|has|"
+    r"should)\b",
+    re.IGNORECASE,
+)
 _MARKS = "\"'.,;:!?()[]{}<>«»“”„…"
 
 
@@ -195,6 +200,11 @@ def asking(query: str) -> str:
     sentences = [found[0].strip() for found in _SENTENCE.finditer(query) if len(list(text.words(found[0]))) > 2]
     asked = [sentence for sentence in sentences if sentence.endswith(_ASKING)]
     return ((asked or sentences)[-1] if sentences else query)[-2 * _LONG :]
+
+
+def is_question(query: str) -> bool:
+    """Whether something is asked, and not told."""
+    return query.rstrip().endswith(_ASKING) or _ASKED.match(query) is not None
 
 
 def telling(reading: ParsedQuery, corpus: Corpus) -> ParsedQuery:

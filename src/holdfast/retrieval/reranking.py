@@ -27,8 +27,10 @@ Judge = Callable[[Rows], Array | None]
 
 
 def first(table: Table, ranked: Array) -> Array:
-    """The rows worth a second look: the first ones, each text once."""
-    _, once = np.unique(table.stored("same")[ranked[: 2 * FIRST]], return_index=True)
+    """The rows worth a second look: the first ones, each text once, and not the question itself."""
+    ranked = ranked[: 3 * FIRST]
+    ranked = ranked[~table.echoes(table.rows.at(ranked))][: 2 * FIRST]
+    _, once = np.unique(table.stored("same")[ranked], return_index=True)
     found: Array = ranked[np.sort(once)[:FIRST]]
     return found
 

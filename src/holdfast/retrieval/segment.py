@@ -275,7 +275,7 @@ def build(documents: Iterable[Document]) -> tuple[Segment, list[str]]:
     return Segment({**arrays, **_counted(postings, marks)}), texts
 
 
-def _same(whole: str) -> int:
+def same_words(whole: str) -> int:
     """A number that texts with the same words in the same order share."""
     return hashed(" ".join(text.words(whole[:_ALIKE]))) if whole else 0
 
@@ -300,7 +300,7 @@ def _row(document: Document, length: int, first: int, look: Features) -> tuple[A
         0 if document.fact is None else hashed(document.fact), document.corrects,
         hashed(called(document.speaker)) if document.speaker else 0,
         length, CODES.get(document.kind, CODES["event"]), document.trust, flags, document.importance, first,
-        look.cues, look.own, look.names, len(document.text), _same(document.text),
+        look.cues, look.own, look.names, len(document.text), same_words(document.text),
         hashed(document.left) if document.left else 0, hashed(document.right) if document.right else 0,
     )  # fmt: skip
 

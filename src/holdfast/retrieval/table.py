@@ -16,8 +16,8 @@ from holdfast.retrieval.corpus import Corpus, Rows
 from holdfast.retrieval.features import BITS
 from holdfast.retrieval.lexical import Lexical, Passed
 from holdfast.retrieval.links import Linked
-from holdfast.retrieval.question import ParsedQuery, RecallQuery
-from holdfast.retrieval.segment import FILE, FROM_USER, MEMORY, Array, Segment
+from holdfast.retrieval.question import ParsedQuery, RecallQuery, is_question
+from holdfast.retrieval.segment import FILE, FROM_USER, MEMORY, Array, Segment, same_words
 from holdfast.retrieval.vector import Nearness
 
 AROUND = (-2, -1, 1, 2)
@@ -76,6 +76,14 @@ class Table:
     def from_user(self) -> Array:
         found: Array = ((self.stored("flags") & FROM_USER) > 0).astype(np.float32)
         return found
+
+    def echoes(self, rows: Rows) -> Array:
+        """Which rows of the corpus are this very question, asked before: they hold all its words and answer nothing."""
+        if not is_question(self.asked.text):
+            return np.zeros(len(rows), dtype=bool)
+        there = Rows(rows.part, np.maximum(rows.row, 0))
+        found: Array = self.corpus.column("same", there) == np.uint64(same_words(self.asked.text))
+        return found & (self.corpus.column("kind", there) < MEMORY)
 
     @cached_property
     def streams(self) -> tuple[Array, Array]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from holdfast.doors.cli import chat_choosing
@@ -74,7 +75,6 @@ class Quoting:
     def __init__(self, store: Store | None = None, memory: Memories | None = None) -> None:
         self._store, self._memory = store, memory
         self._heard: tuple[str, FoundQuotes] | None = None
-        self._answered: set[frozenset[str]] = set()
 
     def look_into(self, store: Store, memory: Memories) -> None:
         """Answer from these memories, and from the threads that they see."""
@@ -133,13 +133,10 @@ class Quoting:
         assert self._memory is not None
         found = self._memory.recall(asked, _HITS)
         quotes = self._chosen(asked, found.hits)
-        words = frozenset(terms(asked))
         known = found.relevant and bool(quotes)
-        if any(hit.entry is not None and _asks_for(hit.entry, words) for hit in found):
-            # It was asked before, so recall finds its own words. Then an answer must have been known, or hold some.
-            known = known and (words in self._answered or quotes[0].held > 0)
-        if known:
-            self._answered.add(words)
+        refused = _refused(found.hits, frozenset(terms(asked)))
+        if known and refused is not None:  # the refusal names what was looked for, which recall finds
+            known = quotes[0].held > 0 or quotes[0].time > refused
         return FoundQuotes(known, quotes)
 
     def _chosen(self, asked: str, hits: Sequence[Hit]) -> list[Quote]:
@@ -151,8 +148,18 @@ class Quoting:
         return self._store.thread(entry.thread).log(after=first - 1, limit=before + 1 + after)
 
 
-def _asks_for(entry: Entry, words: frozenset[str]) -> bool:
-    return entry.kind == "message" and set(terms(spoken(entry.kind, entry.content))) == words
+def _refused(hits: Sequence[Hit], words: frozenset[str]) -> datetime | None:
+    """When it last did not know the answer to a question of the same words."""
+    said = {(hit.entry.thread, hit.entry.number): spoken(hit.kind, hit.entry.content) for hit in hits if hit.entry}
+    asked = {place for place, text in said.items() if set(terms(text)) == words}
+    return max(
+        (
+            hit.time for hit in hits
+            if hit.entry and said[hit.entry.thread, hit.entry.number].startswith(UNKNOWN)
+            and any((hit.entry.thread, hit.entry.number - back) in asked for back in (1, 2, 3))
+        ),
+        default=None,
+    )  # fmt: skip
 
 
 # What it says
