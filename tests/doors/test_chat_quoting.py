@@ -13,6 +13,7 @@ import holdfast
 from holdfast.doors.cli.chat_quotes import ABOUT, CLOSE, HELLO, NOTED, UNKNOWN, Quoting
 from holdfast.errors import ModelFailed
 from holdfast.providers.models.model import Model, Reply
+from holdfast.providers.reranker import CrossEncoder
 from holdfast.records import EntryRef
 
 
@@ -170,7 +171,7 @@ def test_a_question_that_is_on_record_is_no_evidence_of_its_answer(store: holdfa
 def test_what_was_known_is_known_after_a_restart_and_what_is_told_meanwhile_is_known(tmp_path: Path) -> None:
     question = "Which food is dangerous for me?"
     for _ in range(3):  # a process each
-        with holdfast.open(tmp_path / "agent.db") as store:
+        with holdfast.open(tmp_path / "agent.db", embedder="minilm", reranker=CrossEncoder()) as store:
             thread, quoting = store.thread("t", user="ana"), Quoting(store, store.memory("ana"))
             if not len(thread.log()):
                 thread.append({"role": "user", "content": question}, {"role": "assistant", "content": f"{UNKNOWN} I …"})
