@@ -5,6 +5,7 @@ The rankings on the way are those of the quick model alone or of the slow one al
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -241,6 +242,32 @@ def test_what_is_installed_does_so_by_default(here: Any, monkeypatch: pytest.Mon
     assert [report.model for report in reports] == ["wordllama-256", "minilm-l6-v2-int8", "minilm-l6-v2-int8"]
     assert [report.pending for report in reports] == [15, 0, 0]
     assert best == "prefers the aisle when flying"
+
+
+@pytest.mark.usefixtures("soon")
+def test_nobody_waits_for_whoever_makes_slow_vectors(here: Any, slow: Slow) -> None:
+    """One recall is held up inside the slow model; another one of the same index answers meanwhile, and makes none."""
+    begun, may_end = threading.Event(), threading.Event()
+
+    class Held(Slow):
+        def embed(self, texts: Sequence[str]) -> Any:
+            begun.set()
+            assert may_end.wait(60)
+            return super().embed(texts)
+
+    held = Held(slow.clock)
+    store = here.open(auto(held))
+    store.memory(user="ana").remember_all(ANIMALS)
+    first = threading.Thread(target=recall, args=(store,))
+    first.start()
+    try:
+        assert begun.wait(60)
+        found = recall(store)
+        assert (found.report.model, found.report.pending, held.made) == ("quick", len(ANIMALS), 0)
+    finally:
+        may_end.set()
+        first.join()
+    assert held.made == EACH
 
 
 # A large one, and by hand

@@ -100,6 +100,8 @@ class Index:
     def __init__(self, depot: IndexStore, source: Source, embedders: Embedders = _no_embedders) -> None:
         self._depot, self._source, self._embedders = depot, source, embedders
         self._lock = atfork.lock(forget=self._forget)
+        self._making = atfork.lock()  # held by whoever makes slow vectors, while nobody has to wait
+        self._made = False  # vectors that may have to be saved
         self._held: list[HeldSegment] = []
         self._reached: dict[int, int] = {}
         self._loaded = False
@@ -122,11 +124,20 @@ class Index:
         Without ``patient`` it waits neither for a slow embedder nor for saving; others do that later.
         """
         slow = Patience(SLOW_S if patient else 0.0) if slow is None else slow
+        found = self._read(progress, patient=patient, slowly=slow.left > 0)
+        if found is None:
+            self._make_slowly(slow)
+            found = self._read(progress, patient=patient, slowly=False)
+            assert found is not None
+        return found
+
+    def _read(self, progress: Progress | None, *, patient: bool, slowly: bool) -> Corpus | None:
+        """What there is; None where vectors of the slow model should be made first, and ``slowly`` allows it."""
         with self._lock:
             for attempt in range(_TRIES):
                 try:
                     self._saving_on = patient and attempt < _TRIES - 1
-                    return self._current(progress, slow, patient=patient)
+                    return self._current(progress, patient=patient, slowly=slowly)
                 except Overtaken:
                     self._forget()
                 except BaseException:  # also a signal: what is in memory may be half of something
@@ -134,7 +145,7 @@ class Index:
                     raise
             raise AssertionError("the last attempt saves nothing, so it cannot conflict")
 
-    def _current(self, progress: Progress | None, slow: Patience, *, patient: bool) -> Corpus:
+    def _current(self, progress: Progress | None, *, patient: bool, slowly: bool) -> Corpus | None:
         if not self._loaded:
             self._load()
         self._may_wait = patient
@@ -150,7 +161,9 @@ class Index:
             if saves == self._saves:  # what was saved must not know more than there is: then look once more
                 break
         assert self._shown is not None
-        self._top_up(self._shown, slow)
+        if slowly and self._awaits_slow():
+            return None
+        self._top_up(self._shown)
         segments = [held.segment for held in self._held]
         if self._corpus is None or self._corpus.segments != segments:
             self._corpus = Corpus(segments, self._shown)
@@ -266,15 +279,28 @@ class Index:
 
     # Vectors
 
-    def _top_up(self, reaches: Sequence[StreamRange], slow: Patience) -> None:
-        """Make the vectors that are missing, as far as a recall waits for them, and save what was dear."""
+    def _awaits_slow(self) -> bool:
+        """Whether vectors of the slow model are missing that a recall may make."""
         ranked, segments = self.usable.ranked, [held.segment for held in self._held]
-        made = 0
-        if len(ranked) > 1 and 0 < _lacking(segments, ranked[0].name) <= MOST_LACKING:
-            made = self._make(ranked[0], segments, slow)
+        return len(ranked) > 1 and 0 < _lacking(segments, ranked[0].name) <= MOST_LACKING
+
+    def _make_slowly(self, slow: Patience) -> None:
+        """Make some vectors of the slow model. One recall at a time does so, and none has to wait for it."""
+        if not self._making.acquire(blocking=False):
+            return
+        try:
+            with self._lock:
+                ranked, segments = self.usable.ranked, [held.segment for held in self._held]
+            self._make(ranked[0], segments, slow)
+        finally:
+            self._making.release()
+
+    def _top_up(self, reaches: Sequence[StreamRange]) -> None:
+        """Make the vectors that are missing and that every recall waits for, and save what was dear."""
+        ranked, segments = self.usable.ranked, [held.segment for held in self._held]
         if ranked and (len(ranked) == 1 or not _bridged(segments, ranked)):
-            made += self._make(ranked[-1], segments)
-        if made and self._worth_saving(ranked):
+            self._make(ranked[-1], segments)
+        if self._made and self._worth_saving(ranked):
             self._save(tiered(self._without_outdated(reaches), SAVE_AT))
 
     def _make(
@@ -283,19 +309,17 @@ class Index:
         segments: Sequence[Segment],
         slow: Patience | None = None,
         texts: list[str] | None = None,
-    ) -> int:
-        """Give passages their vectors: all that lack one, or as many as there is time for. Return how many."""
+    ) -> None:
+        """Give passages their vectors: all that lack one, or as many as there is time for."""
         name = embedder.name
         if _time.monotonic() < self._resting.get(name, 0.0) or not (embedder.local or self._may_wait):
-            return 0
-        before = _lacking(segments, name)
+            return
         try:
             for segment in segments:
                 self._fill(embedder, segment, slow, texts)
         except HoldfastError as error:
             self._resting[name], self._troubles[name] = _time.monotonic() + RETRY_S, str(error)
             _log.warning("passages have no vectors by %s yet: %s", name, error)
-        return before - _lacking(segments, name)
 
     def _fill(self, embedder: Embeds, segment: Segment, slow: Patience | None, texts: list[str] | None) -> None:
         """Make vectors of one segment, and add them at once, however few: every addition copies all of them."""
@@ -306,14 +330,17 @@ class Index:
                 if slow is not None and slow.left <= 0:
                     break
                 some, began = open_[start : start + portion], _time.monotonic()
-                read = texts_of(self._source, segment, some) if texts is None else [texts[at] for at in some]
+                with self._lock:
+                    read = texts_of(self._source, segment, some) if texts is None else [texts[at] for at in some]
                 if slow is not None:
                     slow.left -= _time.monotonic() - began
                 made.append(self._embed(embedder, read, slow))
         finally:
             if made:
                 rows = np.concatenate(made)
-                segment.add(embedder.name, open_[: len(rows)], rows)
+                with self._lock:
+                    segment.add(embedder.name, open_[: len(rows)], rows)
+                    self._made = True
 
     def _embed(self, embedder: Embeds, texts: list[str], slow: Patience | None) -> Array:
         width = embedder.dimension  # asked for before the clock runs: a model is loaded once
@@ -442,7 +469,7 @@ class Index:
         for _ in range(_TRIES):
             try:
                 self._saving_on, self._save_again_at = True, 0.0
-                self._current(None, Patience(0.0), patient=True)
+                self._current(None, patient=True, slowly=False)
                 if any(held.saved is None for held in self._held):
                     self._saved_as(tiered(self._held, SAVE_AT))
                 return
@@ -540,6 +567,7 @@ class Index:
         self._saves += 1
         self._unclean = False
         self._held = [HeldSegment(held.segment, now) for held, now in zip(wanted, saved, strict=True)]
+        self._made = False
         for held in wanted:
             for vectors in held.segment.vectors.values():
                 vectors.kept = vectors.done
