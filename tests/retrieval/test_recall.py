@@ -731,6 +731,7 @@ def test_a_talkative_friend_is_no_assistant(store: holdfast.Store) -> None:
     friends = ({"role": "user", "name": "Ana"}, {"role": "user", "name": "Ben"})
     assert talk("t1", "ana", *friends) == 1.0
     assert talk("t2", "bo", {"role": "user"}, {"role": "assistant"}) > 4.5
+    assert talk("t3", "cy", {"role": "human"}, {"role": "model"}) > 4.5  # as other vendors call them
 
 
 def test_what_stands_beside_is_spread_where_every_cosine_is_positive() -> None:

@@ -75,6 +75,12 @@ SHAPES: dict[str, Any] = {
         {"type": "function_call_output", "call_id": "c1", "output": t}, {"role": "user", "content": ASKED}
     ],
     "responses, nested": lambda t: _with({"type": "function_call_output", "call_id": "c1", "output": t}),
+    "pydantic ai": lambda t: [
+        {"role": "user", "parts": [
+            {"part_kind": "tool-return", "tool_name": "read", "content": t, "tool_call_id": "c1"},
+            {"part_kind": "user-prompt", "content": ASKED},
+        ]}
+    ],
     "nested twice": lambda t: _with(
         {"type": "message", "role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": t}]}
     ),

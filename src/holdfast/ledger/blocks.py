@@ -1,8 +1,9 @@
 """The blocks that vendors' clients put into messages: which one calls a tool, and which one came back from outside.
 
 What a tool returned, and a page, a document or a search result, stands in a message of whatever role the vendor's API
-wants, often the user's. Anthropic and OpenAI name the kind of a block by its ``type``, Gemini and Bedrock by the key it
-stands under. Deliberately absent: what such a block is worth (``speech``), and any client.
+wants, often the user's. Anthropic and OpenAI name the kind of a block by its ``type``, Pydantic AI by its
+``part_kind``, Gemini and Bedrock by the key it stands under. Deliberately absent: what such a block is worth
+(``speech``), and any client.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ _ARGUMENTS = ("input", "arguments", "args")
 _RETURNED = ("content", "output", "response", "result")
 _HELD = ("content", "parts")
 _SOURCES = ("source", "url", "title", "name")
-_ROLES = frozenset({"tool", "function", "toolresult", "observation", "environment", "ipython"})
+_ROLES = frozenset(
+    {"tool", "function", "toolresult", "toolresponse", "tooloutput", "observation", "environment", "ipython"}
+)
 _LONG = 200
 
 
@@ -77,6 +80,11 @@ def is_outside_role(role: str) -> bool:
     return role.casefold().replace("_", "").replace("-", "") in _ROLES
 
 
+def kind_of(block: dict[str, Any]) -> str:
+    """What kind of block it says it is; empty where it does not say."""
+    return _first(block, ("type", "part_kind"))
+
+
 def source_of(block: dict[str, Any]) -> str:
     """Where a block from outside says it comes from; empty where it does not say."""
     inner = next((block[key] for key in (*_RESULT_KEYS, *_PAGE_KEYS) if isinstance(block.get(key), dict)), block)
@@ -87,8 +95,7 @@ def _inner(block: Any, kinds: re.Pattern[str], keys: tuple[str, ...]) -> dict[st
     """What a block of one of these kinds holds, if it is one: the block itself, or what is under its key."""
     if not isinstance(block, dict):
         return None
-    kind = block.get("type")
-    if isinstance(kind, str):
+    if kind := kind_of(block):
         return block if kinds.search(kind) else None
     return next((block[key] for key in keys if isinstance(block.get(key), dict)), None)
 

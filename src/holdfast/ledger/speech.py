@@ -15,7 +15,7 @@ from holdfast.clock import to_micros
 from holdfast.engine.codec import decode
 from holdfast.engine.contract import Event
 from holdfast.errors import HoldfastError
-from holdfast.ledger.blocks import is_outside, is_outside_role, source_of
+from holdfast.ledger.blocks import is_outside, is_outside_role, kind_of, source_of
 from holdfast.records import TRUST
 
 _TIMES = ("time", "timestamp", "created_at", "date")
@@ -33,6 +33,9 @@ _NO_TEXT = frozenset({
 RESERVED = "holdfast."
 """The prefix of events that Holdfast writes for itself. They are no part of what was said."""
 _LONG = 64
+ASSISTANTS = frozenset({"assistant", "model", "ai", "bot"})
+"""What vendors call the side that a model speaks for."""
+USERS = frozenset({"user", "human"})
 
 FRAMEWORK = "$framework"
 """The field of an entry's content, or of a state, in which adapters keep what their framework alone understands.
@@ -199,8 +202,8 @@ def _lowered(block: dict[str, Any], trust: str, source: str) -> tuple[str, str]:
 
 def _shown(block: dict[str, Any], *, outside: bool = False) -> dict[str, Any]:
     """What of a block is to be read. Without a type it is data, and all of it is."""
-    kind = block.get("type")
-    if not isinstance(kind, str):
+    kind = kind_of(block)
+    if not kind:
         hidden = (*_LABELS, *_MARKS) if outside else _MARKS if any(name in block for name in _HELD) else ()
         if "text" in block:
             hidden = (*hidden, "signature")

@@ -18,7 +18,7 @@ from holdfast.engine.contract import Event, Scope
 from holdfast.errors import Erased, Invalid, NotFound
 from holdfast.ids import check_id
 from holdfast.ledger.core import Core
-from holdfast.ledger.speech import Speech, voices
+from holdfast.ledger.speech import ASSISTANTS, Speech, voices
 from holdfast.ledger.thread import check_count, refuse_other_owner
 from holdfast.memory.drafts import Remembering
 from holdfast.memory.extraction import DECISION, Extraction, Extractor
@@ -31,7 +31,6 @@ _LATELY = timedelta(days=62)
 _DECIDED = ("about", "choice", "instead_of")
 _DECISIONS = 1_000
 _NEAR, _QUESTION = 8, 500
-_ASKING = frozenset({"assistant", "model", "ai"})
 _READ = 20_000
 """How many characters of a message are read for facts: a pasted log says nothing about its sender."""
 
@@ -71,7 +70,7 @@ def asked_before(core: Core, thread: str, number: int) -> str | None:
 
 def _question_of(event: Event) -> str | None:
     said = voices(event)[0]
-    return said.text[-_QUESTION:] if said.role.casefold() in _ASKING and "?" in said.text else None
+    return said.text[-_QUESTION:] if said.role.casefold() in ASSISTANTS and "?" in said.text else None
 
 
 def learned_from(

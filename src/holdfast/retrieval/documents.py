@@ -21,7 +21,7 @@ from holdfast.engine.contract import Event, Mark, Query, Record, Scope, Strand, 
 from holdfast.errors import Corrupt, Invalid, Unsupported
 from holdfast.ledger.core import Core, fetch, fetch_events, scan_all, scan_ever
 from holdfast.ledger.files import FILE, edition, listing, path_of, text_of
-from holdfast.ledger.speech import Speech, voices
+from holdfast.ledger.speech import ASSISTANTS, USERS, Speech, voices
 from holdfast.memory.facts import silent
 from holdfast.memory.metadata import marks_of
 from holdfast.memory.names import COLLECTION, MEMORY, folded, number_of
@@ -254,7 +254,8 @@ def of_memory(stream: int, position: int, memory: Memory) -> Document:
 
 
 def _of_entry(stream: int, event: Event, said: Speech) -> Document:
-    told = (("by", said.speaker), ("role", said.role), ("tool", said.tool))
+    side = "user" if said.role in USERS else "assistant" if said.role in ASSISTANTS else said.role
+    told = (("by", said.speaker), ("role", side), ("tool", said.tool))
     return Document(
         stream,
         event.position,
@@ -263,7 +264,7 @@ def _of_entry(stream: int, event: Event, said: Speech) -> Document:
         event.time,
         text=said.text,
         speaker=said.speaker,
-        from_user=said.role == "user",
+        from_user=side == "user",
         trust=TRUST.index(said.trust),
         marks=tuple(f"{what}:{value}" for what, value in told if value),
     )

@@ -30,7 +30,7 @@ from holdfast.retrieval.segment import Array, Segment, Vectors
 
 KIND = "index"
 MANIFEST = "manifest"
-FORM = 4
+FORM = 5
 _PART_BYTES = 8 * 1024 * 1024
 
 

@@ -35,7 +35,7 @@ from holdfast.engine.contract import Event
 from holdfast.errors import Erased, HoldfastError, Invalid, Misconfigured, ModelFailed, StepFailed, quoted
 from holdfast.ids import check_id
 from holdfast.ledger.blocks import is_outside_role
-from holdfast.ledger.speech import Speech, voices_in
+from holdfast.ledger.speech import ASSISTANTS, Speech, voices_in
 from holdfast.memory import learning as rules
 from holdfast.memory.drafts import Remembering, checked
 from holdfast.memory.extraction import DECISION, decision_key
@@ -124,7 +124,6 @@ _TEXT_CHARS, _SUBJECT_CHARS, _KEY_CHARS, _DATE_CHARS = 500, 120, 80, 60
 _QUOTE = 8
 _LATELY = timedelta(days=62)
 _SAID = ("message", "tool_call", "observation", "note")
-_AGENTS = frozenset({"assistant", "model", "ai", "bot"})
 _THE_AGENT = frozenset({"assistant", "the assistant", "agent", "the agent", "you"})
 _PERSON, _AGENT, _TOOL, _OPERATOR = "person", "agent", "tool", "operator"
 _ALIKE = str.maketrans(
@@ -264,7 +263,7 @@ def _voice(entry: Entry, said: Speech) -> str:
         return _TOOL
     if said.trust != "stated":
         return _OPERATOR
-    own = entry.kind in ("tool_call", "note") or said.role.casefold() in _AGENTS
+    own = entry.kind in ("tool_call", "note") or said.role.casefold() in ASSISTANTS
     return _AGENT if own else _PERSON
 
 

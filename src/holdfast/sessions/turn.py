@@ -38,7 +38,7 @@ from holdfast.errors import (
 )
 from holdfast.ledger import typed
 from holdfast.ledger.log import plain
-from holdfast.ledger.speech import least, marked, spoken, voices_in
+from holdfast.ledger.speech import ASSISTANTS, least, marked, spoken, voices_in
 from holdfast.providers.models.model import Reply, ToolCall, Usage
 from holdfast.records import TRUST, Draft, Entry, Memory, event, message, observation, tool_call
 from holdfast.sessions.log_events import UNANSWERED, USAGE, is_event
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 
 HANDLER = "holdfast.turn"
 _GIVEN_UP = "interrupted: another question was asked"
-_ASSISTANTS = ("assistant", "model", "ai")
 
 
 def unanswered(entries: Sequence[Entry]) -> Entry | None:
@@ -65,7 +64,7 @@ def unanswered(entries: Sequence[Entry]) -> Entry | None:
     for entry in reversed(entries):
         if is_event(entry, USAGE) or (is_event(entry, UNANSWERED) and entry.content.get("left") is True):
             over.add(entry.content.get("question"))
-        elif role_of(entry) in _ASSISTANTS and not _is_ours(entry):
+        elif role_of(entry) in ASSISTANTS and not _is_ours(entry):
             return None
         elif role_of(entry) == "user" and entry.number not in over:
             return entry
@@ -259,7 +258,7 @@ def reply_of(given: Any) -> Reply:
         messages = [message for stretch in conversation([entry]) for message in stretch.messages]
     except Exception as error:  # an object that is not plain data may raise anything
         raise Invalid(f"this reply cannot be read: {type(error).__name__}") from error
-    if said.get("role", "assistant") not in ("assistant", "model", "ai"):
+    if said.get("role", "assistant") not in ASSISTANTS:
         raise Invalid(f"a reply is an assistant's message, not one of role {said['role']!r}")
     calls = tuple(ToolCall(call.id, call.name, {}) for message in messages for call in message.calls)
     text = "\n".join(message.text for message in messages if message.text) or str(said.get("refusal") or "")

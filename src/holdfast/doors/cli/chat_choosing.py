@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from holdfast.context.sentences import asks, bare, pieces
 from holdfast.doors.cli.chat_wanted import WantedThing, wanted
-from holdfast.ledger.speech import Speech, voice, voices_in
+from holdfast.ledger.speech import ASSISTANTS, Speech, voice, voices_in
 from holdfast.records import Entry, Hit
 from holdfast.text import stem, terms
 
@@ -34,7 +34,6 @@ _WORDS = 4
 _VAGUE = frozenset(stem(f"{which}{what}") for which in ("any", "some", "every", "no") for what in ("thing", "one")) | {
     "thing"
 }
-ASSISTANTS = ("assistant", "model", "ai")
 OUTSIDE = ("tool", "function")
 
 Said = Callable[[Entry, str | None], str]
