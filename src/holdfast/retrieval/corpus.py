@@ -7,6 +7,7 @@ and the row in it. Deliberately absent: scores, which the stages give.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from holdfast.retrieval.segment import CHANGE, FILE, FOREVER, MEMORY, Array, Segment, grounded, hashed
 
 _FEW = 8
-_ROLES = ("user", "assistant", "system", "tool", "developer", "human", "ai", "function")
+_ROLES = ("user", "assistant", "system", "tool", "developer", "human", "ai", "model", "function")
 
 
 _SILENT = 2
@@ -119,7 +120,14 @@ class Corpus:
         found: set[int] = set()
         for segment in self.segments:
             found |= _kept(segment, "speakers", lambda s: set(np.unique(s.columns["speaker"]).tolist()))
-        return found - {0, *(hashed(role) for role in _ROLES)}
+        return found - _unnamed()
+
+    def voices(self) -> set[int]:
+        """The names of those who speak in the logs, as numbers."""
+        found: set[int] = set()
+        for segment in self.segments:
+            found |= _kept(segment, "voices", _voices)
+        return found - _unnamed()
 
     def latest(self) -> int:
         """When the newest memory was recorded."""
@@ -264,6 +272,16 @@ def _ordered(segment: Segment, column: str) -> tuple[Array, Array]:
         segment.cache[column] = (order, values[order])
     found: tuple[Array, Array] = segment.cache[column]
     return found
+
+
+def _voices(segment: Segment) -> set[int]:
+    return set(np.unique(segment.columns["speaker"][segment.columns["kind"] < MEMORY]).tolist())
+
+
+@cache
+def _unnamed() -> frozenset[int]:
+    """Nobody, and whoever is only called by a role."""
+    return frozenset({0, *(hashed(role) for role in _ROLES)})
 
 
 def rows_of(parts: Iterable[Array], found: Iterable[Array]) -> Rows:

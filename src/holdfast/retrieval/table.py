@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.retrieval.candidates import mask_of
-from holdfast.retrieval.corpus import Corpus, Rows
+from holdfast.retrieval.corpus import Corpus, Rows, rows_of
 from holdfast.retrieval.features import BITS
 from holdfast.retrieval.lexical import Lexical, Passed
 from holdfast.retrieval.links import Linked
@@ -23,6 +23,8 @@ from holdfast.retrieval.vector import Nearness
 AROUND = (-2, -1, 1, 2)
 """How many places away a neighbour is looked at."""
 _ASSISTED = (2.0, 4.5)
+_CONNECTED = (0.5, 1.2)
+_PAIRS, _FEW_PAIRS = 200, 4
 NEARLY_THE_SAME = 0.3
 """Cosines that differ by less say little; of two candidates one would be all and the other nothing."""
 
@@ -139,6 +141,36 @@ class Table:
         low, high = _ASSISTED
         share = (np.log(max(unevenness(self.corpus), 1.0)) - np.log(low)) / (np.log(high) - np.log(low))
         return float(np.clip(share, 0.0, 1.0))
+
+    @cached_property
+    def connected(self) -> float:
+        """From 0, turns that stand alone, as of one who tells an assistant this and that, to 1, turns that follow from
+        one another.
+
+        It follows from how much nearer neighbours are to each other than texts here that have nothing to do with each
+        other. Where several speak by name, or nothing is known of meaning, they are taken to follow.
+        """
+        if not self.near or len(self.corpus.voices()) > 1:
+            return 1.0
+        low, high = _CONNECTED
+        return float(np.clip((followed(self.corpus, self.near[0]) - low) / (high - low), 0.0, 1.0))
+
+
+def followed(corpus: Corpus, near: Nearness) -> float:
+    """By how many spreads a turn is nearer to the next one than texts that have nothing to do with each other."""
+    name = ("followed", near.model)
+    if name not in corpus.cache:
+        places = [np.nonzero(segment.columns["kind"] < MEMORY)[0] for segment in corpus.segments]
+        spoken = rows_of([np.full(len(rows), part) for part, rows in enumerate(places)], places)
+        rows = spoken.at(slice(None, None, max(1, len(spoken) // _PAIRS)))
+        after = corpus.beside(rows, (1,))[0]
+        pairs = after.row >= 0
+        cosines = np.vecdot(near.vectors(rows.at(pairs)), near.vectors(after.at(pairs)))
+        mean, spread_ = near.background()
+        usual = 0.5 * sum(_CONNECTED)  # what few pairs say is little
+        far = (float(cosines.sum()) - len(cosines) * mean) / max(spread_, 0.02)
+        corpus.cache[name] = (far + _FEW_PAIRS * usual) / (len(cosines) + _FEW_PAIRS)
+    return float(corpus.cache[name])
 
 
 def unevenness(corpus: Corpus) -> float:

@@ -50,18 +50,22 @@ _MANY = {"words": 1.0, "passage": 1.0, "window": 0.5, "near": 0.5, "near_passage
 
 def weights(table: Table) -> dict[str, float]:
     """The worth of each column for this corpus and this question."""
-    share = table.assisted
     peers, assisted = PEERS, ASSISTED
     if "near" not in table.columns:
         peers, assisted = {**PEERS, **WITHOUT_VECTORS["PEERS"]}, {**ASSISTED, **WITHOUT_VECTORS["ASSISTED"]}
-    names = {*peers, *assisted}
-    found = {name: (1 - share) * peers.get(name, 0.0) + share * assisted.get(name, 0.0) for name in names}
+    found = _between(_between(NOTES, peers, table.connected), assisted, table.assisted)
     if "answered" in table.reading:
-        found["speaker"] *= 1 - share
+        found["speaker"] *= 1 - table.assisted
     if "window" in table.columns:
         return {**found, **EITHER_WAY}
     # With little else looked at, what a thing is must not outweigh what it says.
     return {**found, **{name: 0.2 * worth for name, worth in EITHER_WAY.items()}}
+
+
+def _between(some: dict[str, float], others: dict[str, float], share: float) -> dict[str, float]:
+    """Weights so far from some to others."""
+    names = {*some, *others}
+    return {name: (1 - share) * some.get(name, 0.0) + share * others.get(name, 0.0) for name in names}
 
 
 def weigh(table: Table) -> dict[str, Array]:
