@@ -57,7 +57,7 @@ def framework_parts(content: Any) -> dict[str, Any]:
 
 _MARKS = ("origin", "trust")
 _UNSAID = ("role", "of", "id", FRAMEWORK, *_TIMES, *_MARKS)
-_PLAIN = {"role", "content", "of", *_NAMES, *_TIMES}
+_PLAIN = {"role", "content", "of", "derived", *_NAMES, *_TIMES}
 _VOICED = ("message", "observation", "note")
 _OUTSIDE = "tool"
 
@@ -86,11 +86,14 @@ class _Told(NamedTuple):
 
 
 def voices(event: Event) -> tuple[Speech, ...]:
-    """Each voice of an event, at least one; see ``voices_in``."""
+    """Each voice of an event, at least one; see ``voices_in``. What is ``derived`` from other entries says nothing: it
+    is found where it was said first."""
     try:
         content = decode(event.body)
     except HoldfastError:
         content = None
+    if isinstance(content, dict) and content.get("derived") is True:
+        content = {**content, "content": ""}
     return voices_in(event.kind, content, event.time)
 
 

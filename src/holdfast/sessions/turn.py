@@ -449,7 +449,8 @@ class Exchange:
             raise Invalid(f"usage is a holdfast.types.Usage, not {quoted(usage)}")
         self._stopped = found.stop if found.stop not in ("", "end", "tools") else ""
         spent = usage or found.usage
-        said = (message("assistant", found.text), self._usage(spent, found))
+        more: dict[str, Any] = {"derived": True} if found.derived else {}
+        said = (message("assistant", found.text, **more), self._usage(spent, found))
         try:
             if self._worked:
                 self._opened()  # even if released since: a late answer counts

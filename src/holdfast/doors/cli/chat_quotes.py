@@ -190,7 +190,7 @@ def _listed_words(words: Sequence[str]) -> str:
 
 
 def whole(text: str, usage: Usage | None = None, model: str = NAME) -> Reply:
-    return Reply(text, usage=usage or Usage(requests=0), model=model, stop="end")
+    return Reply(text, usage=usage or Usage(requests=0), model=model, stop="end", derived=True)
 
 
 def _everything(memory: Memories) -> str:

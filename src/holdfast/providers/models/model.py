@@ -58,6 +58,7 @@ class Reply(msgspec.Struct, frozen=True):
 
     ``stop`` is why it stopped: "end", "tools", "length" (cut off at a limit), "refused", "error", or empty where the
     vendor did not say. ``model`` is the name that answered, which may be more exact than the one that was asked.
+    ``derived`` says that it only repeats what is in the log, so that recall does not find it a second time.
     """
 
     text: str = ""
@@ -65,6 +66,7 @@ class Reply(msgspec.Struct, frozen=True):
     usage: Usage = Usage()
     model: str = ""
     stop: str = ""
+    derived: bool = False
 
     def message(self) -> dict[str, Any]:
         """This reply as the assistant message of the next request."""
