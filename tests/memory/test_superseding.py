@@ -29,6 +29,22 @@ from holdfast.memory.superseding import LONGEST_EARLIER, LONGEST_LATER, outdates
         ("home", "I live in Leeds", "We've just moved to Sheffield"),
         ("workplace", "I work at Siemens", "Started at Bosch last Monday"),
         ("taken over", "Clara manages the store", "Ben now manages the store"),
+        ("left", "I have a gym membership", "I closed my gym membership"),
+        ("left", "I eat fish", "I stopped eating fish"),
+        ("left", "I drive a red Opel Corsa, but mostly I walk", "I sold the Corsa. We share a van instead."),
+        ("left", "I love red wine", "I've gone off red wine, I'd rather have cider"),
+        ("left", "Ida is training for the regatta", "Ida hurt her wrist so she's pulling out of the regatta"),
+        ("left", "I have a meeting with Joe on Monday", "I cancelled the meeting on Monday"),
+        ("left", "Our vicar is Father Dunn", "Father Dunn is leaving, our new vicar is Father Webb"),
+        ("new value", "Yoga is on Monday mornings", "Yoga moved to Thursdays"),
+        ("new value", "The recital is on 3 May", "The recital has been moved to 10 May"),
+        ("new value", "Physio is on 4 June at 10:30", "they had to push my physio to 9 June"),
+        ("new value", "I pay 42 a month for the parking spot", "The parking spot went up to 45"),
+        ("home", "My cousin Vera lives in Graz", "Vera's moved to Linz"),
+        ("home", "I live in Oslo", "We moved to Bergen with the whole family"),
+        ("workplace", "I work for Nokia", "I joined Ericsson as an engineer"),
+        ("workplace", "My job is at Nokia", "I left Nokia and joined Ericsson"),
+        ("another number", "We have three hens", "We got a fourth hen"),
     ],
 )
 def test_what_outdates(rule: str, earlier: str, later: str) -> None:
@@ -80,6 +96,32 @@ def test_the_same_with_another_number_is_outdated_by_whichever_came_later(earlie
         ("My sister has 2 children", "My brother has 3 children"),
         ("I own 2 houses", "I also own 4 houses"),
         ("The train to Bonn is 12 euros", "The train to Kiel is 40 euros"),
+        ("I work at Nokia", "I started working with Postgres"),  # a tool, a doctor, a course, a chat
+        ("I work at Nokia", "I started physiotherapy with Dr. Osei"),
+        ("I work at Nokia", "I started a drawing course with Skillshare"),
+        ("I work at Nokia", "I joined Mastodon last week"),
+        ("I live in Oslo", "I moved to Firefox"),
+        ("I live in Oslo", "I moved to Obsidian for my diary"),
+        ("I live in Graz", "Vera's moved to Linz"),
+        ("Vera's cousin lives in Graz", "Vera moved to Linz"),
+        ("My train to Bonn is at 9:15", "I cancelled the train to Kiel"),  # another of them
+        ("My appointment with Dr. Ode is at 9", "I cancelled the appointment with Dr. Lam"),
+        ("The rehearsal on Monday is at 6", "I cancelled the rehearsal on Thursday"),
+        ("I own a flat in Leeds", "I sold the flat in York"),
+        ("I have a son", "I dropped my son off at school"),  # for the moment
+        ("I use Emacs", "I closed Emacs for the night"),
+        ("I drive a van", "I stopped the van"),
+        ("My phone is a Pixel 7", "I dropped my phone in the sink"),
+        ("I live in Leeds", "I returned to Leeds last night"),
+        ("My badge number at the pool is 7702", "I quit the pool last week"),  # where it is, not what it is
+        ("Petra from the choir is a nurse", "I quit the choir"),
+        ("My bike is at the pool", "I quit the pool"),
+        ("I have a painting of the Vespa", "I sold the Vespa"),
+        ("I paid 60 euros a year for that club", "I quit the club"),  # it was paid
+        ("I have a piano", "Bea sold the piano"),
+        ("We have three hens", "My neighbour got a fourth hen"),
+        ("We have three hens", "We got a fourth hen house"),
+        ("My trainer is Mr Lund", "Mr Lund is leaving for Rome on Friday"),
     ],
 )
 def test_what_only_looks_like_it(earlier: str, later: str) -> None:

@@ -107,6 +107,40 @@ def test_somebody_else_outdates_nothing(here: Any, clock: ManualClock) -> None:
     assert [hit.text for hit in asked(store, VESPA.question) if hit.superseded_by] == [VESPA.earlier]
 
 
+@pytest.mark.parametrize("late", [False, True], ids=["at once", "late"])
+@pytest.mark.parametrize("name", [None, "Zoe"], ids=["user", "named"])
+def test_what_was_learned_of_a_user_is_outdated_as_the_message_is(
+    here: Any, clock: ManualClock, name: str | None, late: bool
+) -> None:
+    store = here.open()
+    memory, thread = store.memory(user="ana"), store.thread("talk", user="ana")
+    for text in ("I drive a green Lada Niva", "I sold the Lada. We share a van now."):
+        thread.append({"role": "user", "content": text, **({"name": name} if name else {})})
+        clock.advance(60)
+        if not late:
+            memory.learn("talk")
+    if late:
+        memory.learn("talk")
+    marked = {hit.text for hit in asked(store, "What does Zoe drive, a Lada?") if hit.superseded_by}
+    assert marked == {"I drive a green Lada Niva", f"{name or 'ana'} drives a green Lada Niva"}
+
+
+def test_what_was_learned_of_a_message_does_not_outdate_it(here: Any, clock: ManualClock) -> None:
+    store = here.open()
+    store.thread("talk", user="ana").append({"role": "user", "content": "I have two cats. I have three cats."})
+    store.memory(user="ana").learn("talk")
+    assert not any(hit.superseded_by for hit in asked(store, "How many cats are there?") if hit.entry)
+
+
+def test_a_name_that_only_begins_alike_is_somebody_else(here: Any, clock: ManualClock) -> None:
+    store = here.open()
+    memory = store.memory(user="ana")
+    memory.remember("Anabel drives a green Lada Niva")
+    clock.advance(60)
+    memory.remember("I sold the Lada")
+    assert not any(hit.superseded_by for hit in asked(store, "Who drives a Lada?"))
+
+
 def test_what_a_tool_returned_neither_outdates_nor_is_marked(here: Any, clock: ManualClock) -> None:
     store = here.open()
     thread = store.thread("talk", user="ana")

@@ -4,12 +4,13 @@
 or the same with another number, and the earlier one has to state, as something that holds, the very thing that changed.
 Each rule has a name:
 
-- ``left``: what was sold, cancelled, quit, replaced or moved away from is what the earlier one has
+- ``left``: what was sold, cancelled, quit, replaced or moved away from is what the earlier one is about: its subject,
+  or what somebody has or does there, and not a place in passing
 - ``new value``: the same thing has moved, was raised, is now … or is a new one: another date, place, time or name
 - ``same doing``: the same person does the same with something else now
 - ``home``, ``workplace``: moved or started somewhere else
 - ``taken over``: somebody else leads or runs the same now
-- ``another number``: of the same there are more or fewer now, or it costs or weighs another sum
+- ``another number``: of the same there are more or fewer now, or one more, or it costs or weighs another sum
 
 Questions, plans and denials change nothing, and what is said to come in addition replaces nothing. The rules read
 English and prefer silence to a false alarm. Deliberately absent: which one was recorded later and who may outdate whom,
@@ -34,8 +35,8 @@ _KEPT = 2_048  # readings that are kept
 
 _SENTENCE = re.compile(r"(?:\b(?:dr|mr|mrs|ms|prof|st|no)\.|[ap]\.m\.|\d[.:]\d|[^.;!?\n])+[.;!?\n]?", re.IGNORECASE)
 _UNREAL = re.compile(
-    r"\b(?:if|should|could|might|may|would|wanna|haven't|hasn't|hadn't|didn't|don't|won't|not|never|almost|nearly|"
-    r"wants? to|need(?:s|ed)?|plan(?:s|ning|ned)? (?:to|on)|going to|about to|hop(?:e|ing) to|"
+    r"\b(?:if|should|could|might|(?<!\d )(?<!\bin )may(?! \d)|would|wanna|haven't|hasn't|hadn't|didn't|don't|won't|not|"
+    r"never|almost|nearly|wants? to|need(?:s|ed)?|plan(?:s|ning|ned)? (?:to|on)|going to|about to|hop(?:e|ing) to|"
     r"consider\w*|thinking|thought|looking for|searching|tried|trying|will)\b"
 )
 _ADDED = re.compile(r"\b(?:also|too|as well|another|other|second|third|additional\w*|extra|both|besides|spare|plus)\b")
@@ -44,21 +45,37 @@ _NOW = re.compile(
     r"anymore|lately|meanwhile|(?:down|up) to|effective)\b"
 )
 _LASTING = re.compile(r"\b(?:from now on|from (?:next|this) \w+ on|as of|instead|now|effective)\b")
+_ASIDE = re.compile(r"\b(?:at|in|on|of|from|for|with|to|near|by|under|behind|beside|outside|after|before)\b")
+_NEXT_TO = re.compile(r"\b(?:at|of|from|near|by|under|behind|beside|outside|after|before)\b")
+_OF = re.compile(r"\b(?:of|about)\b")
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|we|we're|we've|my|our|me|us|mine|ours)\b")
 _STOPS = (
     r"(?=\s*(?:$|[,;:.!?()]|\b(?:and|but|to|for|with|in|on|at|by|because|since|so|as|last|this|yesterday|today|"
     r"now|after|when|instead|any ?more|any longer|completely|altogether|entirely|before|until|over|is|was|are)\b))"
 )
+_ENDED = (
+    r"accounts?|subscription|membership|plan|contract|policy|class|course|lessons?|business|shop|store|office|branch|"
+    r"restaurant|company|service|project|delivery"
+)
+"""What ends when it is stopped or closed: a car and a door do not."""
+_FOR_NOW = re.compile(
+    r"\bfor (?:now|today|tonight|lunch|(?:the|a|an|this) (?:\w+ )?(?:day|night|evening|weekend|week|month|holidays?|"
+    r"while|bit|hour|moment|minute|break))\b"
+)
+_AT_NAME = re.compile(r"\b(to|from|in|at|with|of|for) (?:the |my |our |Dr\.? |Mrs?\.? |Ms\.? )?([A-Z]\w+)")
+_NAME = re.compile(r"\b[A-Z]\w+")
 _X = rf"(?P<x>[^,;:.!?()]+?){_STOPS}"
 _LEFT = [
     re.compile(pattern)
     for pattern in (
-        rf"\b(?:sold|cancell?ed|quit|ditched|dumped|scrapped|retired|got rid of|gave (?:up|away)|given up|closed|"
-        rf"stopped|returned|unsubscribed from|resigned from|dropped(?! off| by| in)|"
-        rf"broke up with|decommissioned|phased out|traded in|abandoned) {_X}",
+        rf"\b(?:sold|cancell?ed|quit|ditched|dumped|scrapped|retired|got rid of|gave (?:up|away)|given up|returned|"
+        rf"(?:gone|went) off|unsubscribed from|resigned from|(?:dropp|pull)(?:ed|ing) out of|broke up with|"
+        rf"decommissioned|phased out|traded in|abandoned|(?:stopped|dropped|closed)(?= [^,;:.!?]*\b(?:{_ENDED})\b)|"
+        rf"(?:stopped|dropped)(?! (?:the|a|an|my|our)\b|[^,;:.!?]*\boff\b))"
+        rf" (?!(?:at|by|in|to|from|off|on|for|with|over|into|out|through)\b){_X}",
         rf"\b(?:moved?|switch(?:ed)?|migrat(?:ed|ion)|chang(?:ed|e)|convert(?:ed)?|transition(?:ed)?|went)"
         rf"(?: (?:over|away|everything|all|\w+ing))* from {_X}",
-        rf"\b(?:replac(?:ed|ing)|swapp(?:ed|ing)(?: out)?|trad(?:ed|ing)|exchanged) {_X}",
+        rf"\b(?:finished|completed|done with|replac(?:ed|ing)|swapp(?:ed|ing)(?: out)?|trad(?:ed|ing)|exchanged) {_X}",
         rf"\b(?:no longer|instead of|used to) (?!be\b){_X}",
         rf"\b(?:don't|doesn't|do not|does not|isn't|aren't) {_X}\s*(?:any ?more|any longer)",
         rf"\btook over .{{1,60}}? from {_X}",
@@ -67,10 +84,11 @@ _LEFT = [
     )
 ]
 _GONE = re.compile(
-    r"^([A-Z]\w+(?: [A-Z]\w+)?) (?:has |have |just )?(?:left|resigned|quit|retired|moved on)\b"
+    r"^([A-Z]\w+(?: [A-Z]\w+)?) (?:(?:has |have |just )?(?:left|resigned|quit|retired|moved on)|"
+    r"is (?P<soon>leaving|resigning|retiring|moving on))\b"
     r"(?! (?:for|at|on|the|a|her|his)\b)"
 )
-_FINISHED = re.compile(rf"\b(?:finished|completed|done with) {_X}")
+_FINISHED = ("finished", "completed", "done with")
 _IN_THE_MIDDLE = re.compile(
     r"\b(?:reading|watching|working on|writing|studying|learning|taking|doing|playing|building)\b"
 )
@@ -93,9 +111,10 @@ _CHANGES = """
 """
 _VERBS = _STATES + _CHANGES
 _GONE_BY = re.compile(
-    r"\b(?:was|were|did|had|went|saw|met|visited|came|ate|watched|read|called|asked|told|said|wrote|yesterday|ago|"
+    r"\b(?:was|were|did|had|went|saw|met|paid|spent|visited|came|ate|watched|read|called|asked|told|said|wrote|yesterday|ago|"
     r"last (?:week|month|year|night|summer|winter|spring|autumn)|used to|in (?:19|20)\d\d)\b"
 )
+_HAVING = "be have own cost hold"
 _EXTRA = "deadline time date meeting call start new daily weekly appointment day"
 _HAPPENING = "be meet happen start begin"
 """Of these, one may stand for another: book club meets at Hannah's, and will be at the library."""
@@ -105,29 +124,36 @@ _MANY = """
 """
 _TO_VALUE = re.compile(
     r"\b(?:changed|updated|reset|raised|lowered|cut|increased|reduced|moved|rescheduled|pushed|postponed|brought|"
-    r"shifted|bumped|renamed|set|extended|delayed) (?P<what>(?:the|our|my|their|\w+'s) [\w' -]{1,50}?)"
+    r"shifted|bumped|renamed|set|extended|delayed|had to (?:move|push|change|reschedule|postpone|shift|raise|lower)) "
+    r"(?P<what>(?:the|our|my|their|\w+'s) [\w' -]{1,50}?)"
     r"(?: from [^,;]{1,30}?)?(?: (?:back|forward|up|down))? (?:to|until|till) (?P<value>[^,;.!?]+)"
 )
 _NEW = re.compile(r"(?<!'s )(?<!\bhis )(?<!\bher )(?<!\btheir )\b(?:brand[- ])?new (?P<what>(?:[\w'-]+ ?){1,4})")
 _HOME = re.compile(r"\b(?:live|lives|living|based|reside|home is|staying) (?:in|at|on|near) (?P<value>[^,;.!?]+)")
 _MOVED = re.compile(
-    r"\b(?P<who>i|i've|we|we've)?\s*(?:have )?(?:just |recently |finally )*(?:moved|relocated|emigrated|settled) "
-    r"(?:back |over |house |flat )?(?:to|into|in) (?P<value>[^,;.!?]+)"
+    r"\b(?:moved|relocated|emigrated|settled) (?:back |over |house |flat )?(?:to|into|in) (?P<value>[^,;.!?]+)"
 )
-_HOUSE = re.compile(r"\b(?:just|last|house|flat|apartment|back|finally)\b")
-"""What makes "we moved to" likelier to be about a home than about what a team works with."""
+_HOUSE = re.compile(
+    r"\b(?:just|last|house|home|flat|apartment|back|finally|family|city|country|relocated|emigrated|settled)\b"
+)
+"""What makes "I moved to" likelier to be about a home than about what one works with."""
 _WORK = re.compile(
-    r"\b(?:work|works|working|employed|job|employer)\b (?:\w+ ){0,4}?(?:at|for|with|by|is) (?P<value>.+)"
+    r"\b(?:(?:work|works|working|employed|job) (?:\w+ ){0,4}?(?:at|for|by)|job is with|employer is) (?P<value>.+)"
 )
 _HIRED = re.compile(
-    r"\b(?:(?:started|starting|began|working|work|job|hired)(?: (?!at\b|with\b|for\b|by\b)\w+){0,4}"
-    r" (?:at|with|for|by)|joined) (?P<value>[^,;.!?]+)"
+    r"\b(?:(?:started|starting|began|hired|work|working)(?: working)?(?: (?:on|in|last|this) \w+)? (?:at|for|by)|"
+    r"(?:job|position|role) (?:\w+ ){0,3}?(?:at|for|with)|(?:left|quit) [^,;.!?]+ and joined|"
+    r"joined(?= .*\b(?:as an?|job|company)\b))"
+    r" (?P<value>[^,;.!?]+)"
 )
 _SCHOOL = re.compile(r"\b(?:school|kindergarten|nursery|college|university|gym|class|course|club|band|team|choir)\b")
-_NAMED = re.compile(r"[A-Z]")
 _LEADING = "lead manage run head own coach chair coordinate handle teach"
 _TAKEN_OVER = re.compile(r"\b(?:took|takes|taking|taken) over (?P<what>.+?)(?: from .+)?$")
 _COUNTED = "be own have weigh cost pay earn"
+_ORDINALS = ("third", "fourth", "fifth", "sixth")
+_ONE_MORE = re.compile(
+    rf"\b(?:got|have|adopted|bought|had) (?:a|our|my) (?P<nth>{'|'.join(_ORDINALS)}) (?P<what>[\w' -]+)"
+)
 _ELSEWHERE = "ride drive live work host deploy play study drink run"
 _FOR = re.compile(r"\b(?:for|as) (?!now\b)(?P<what>[^,;.!?]+)")
 
@@ -149,11 +175,29 @@ class _ReadSentence(msgspec.Struct, frozen=True):
     verb: str
     past: bool
     rest: str
+    head: str
+    named: frozenset[str]
+    object: frozenset[str]
 
     @property
     def mine(self) -> bool:
         """Whether the one who speaks is the subject, said or left out."""
         return self.own and not self.subject
+
+    def about(self, words: frozenset[str], by_name: bool) -> bool:
+        """Whether something is what it is about: the subject, or what is had or done, and no mere place of that."""
+        said = content_words(_OF.split(self.rest)[0]) if by_name else self.object
+        return words <= self.named | said and (by_name or self.head in words or not words.isdisjoint(said))
+
+
+class _Left(msgspec.Struct, frozen=True):
+    """What somebody no longer has or does, whether its name stands there, what is said before and after that."""
+
+    words: frozenset[str]
+    by_name: bool
+    sentence: _ReadSentence
+    who: str
+    more: str
 
 
 class _Statement(msgspec.Struct, frozen=True):
@@ -161,7 +205,7 @@ class _Statement(msgspec.Struct, frozen=True):
 
     words: frozenset[str]
     sentences: tuple[_ReadSentence, ...]
-    left: tuple[tuple[frozenset[str], bool, _ReadSentence], ...]
+    left: tuple[_Left, ...]
 
 
 def tells_change(text: str) -> bool:
@@ -224,8 +268,25 @@ def _sentence(raw: str) -> _ReadSentence:
             subject = frozenset(word for word in content_words(" ".join(before)) if word not in _stems(_LIGHT))
             verb = "be" if token in _BE else stem(token)
             past = token.endswith("ed") and verb not in _stems(_LASTING_PAST)
-            return _ReadSentence(text, raw, content_words(text), own or place == 0, subject, verb, past, " ".join(rest))
-    return _ReadSentence(text, raw, content_words(text), own, frozenset(), "", False, text)
+            phrase = _ASIDE.split(" ".join(before))[0].split()
+            named = [word for token in phrase for word in content_words(token) if word in subject]
+            head = [word for word in named if word not in _stems(_NOTHING_LEFT)] or named or [""]
+            return _ReadSentence(
+                text, raw, content_words(text), own or place == 0, subject, verb, past, " ".join(rest),
+                head[-1], frozenset(named), _object(verb, rest),
+            )  # fmt: skip
+    return _ReadSentence(
+        text, raw, content_words(text), own, frozenset(), "", False, text, "", frozenset(), _object("", tokens)
+    )
+
+
+def _object(verb: str, tokens: list[str]) -> frozenset[str]:
+    """What somebody does or has, without where: a code at the gym is no gym."""
+    doing = verb not in _stems(_HAVING) or (tokens and tokens[0].endswith("ing"))
+    rest = " ".join(tokens)
+    ends = (found.start() for found in (_NEXT_TO if doing else _ASIDE).finditer(rest))
+    words = content_words(rest[: next((end for end in ends if content_words(rest[:end]) or not doing), None)])
+    return words | {verb} if doing else words
 
 
 def _is_verb(tokens: list[str], place: int) -> bool:
@@ -254,22 +315,27 @@ def _lasting(sentence: _ReadSentence) -> bool:
     return not (_GONE_BY.search(sentence.text) or _UNREAL.search(sentence.text.split(" not ")[0]))
 
 
-def _left(sentence: _ReadSentence) -> Iterator[tuple[frozenset[str], bool, _ReadSentence]]:
-    """What somebody no longer has or does, and whether its name stands there."""
+def _left(sentence: _ReadSentence) -> Iterator[_Left]:
     for pattern in _LEFT:
         for found in pattern.finditer(sentence.text):
             clause = re.split(r"[,;]|\b(?:and|but)\b", sentence.text[: found.start()])[-1]
             if _UNREAL.search(clause) or (found[0].startswith("used to") and _USED.search(sentence.text)):
                 continue
             words = content_words(found["x"]) - _stems(_NOTHING_LEFT)
-            if words:
-                begin, end = found.span("x")
-                yield words, any(word[:1].isupper() for word in sentence.raw[begin:end].split()), sentence
+            begin, end = found.span("x")
+            more = re.split(r"[,;:!?()]|\b(?:and|but)\b", sentence.raw[end:])[0]
+            if words and not _FOR_NOW.match(more.strip()):
+                named = any(word[:1].isupper() for word in sentence.raw[begin:end].split())
+                who = sentence.raw[found.start() - len(clause) : found.start()]
+                yield _Left(words, named, sentence, who, "" if " from " in found[0] else found[0] + more)
 
 
-def _other_owner(new: _ReadSentence, old: _Statement) -> bool:
+def _other_owner(left: _Left, old: _Statement) -> bool:
     """Whether they speak of different people: what I sold was not Anna's."""
-    said = old.sentences[0]
+    said, new = old.sentences[0], left.sentence
+    others = content_words(fold(" ".join(_NAME.findall(left.who)))) - _stems(_LIGHT) - old.words
+    if said.mine and others and not _FIRST_PERSON.search(fold(left.who)):
+        return True
     if said.subject and not said.own:
         return not said.subject & new.words and not said.text.startswith(("the ", "all ", "everyone "))
     kin = said.words & _stems(_KIN), new.words & _stems(_KIN)
@@ -283,17 +349,29 @@ _KIN = """
 
 
 def _by_leaving(new: _Statement, old: _Statement) -> bool:
-    if (_IN_THE_MIDDLE.search(old.sentences[0].text) and _finished(new, old)) or _gone(new, old):
-        return True
-    gone = {word for words, _, _ in old.left for word in words}
-    for words, named, sentence in new.left:
-        if not words <= old.words or words & gone or _other_owner(sentence, old):
+    said, gone = old.sentences[0], {word for left in old.left for word in left.words}
+    for left in new.left:
+        words = left.words
+        if not words <= old.words or words & gone or _other_owner(left, old):
             continue
-        said = old.sentences[0]
+        if left.more.startswith(_FINISHED) and not _IN_THE_MIDDLE.search(said.text):
+            continue
         own = said.own and (said.mine or said.verb not in words)  # that I eat no meat says nothing of my dog
-        if named or own or said.subject & words:
+        theirs = not said.subject.isdisjoint(words | content_words(fold(left.who)))
+        about = any(one.about(words, left.by_name) and not _another(left, one) for one in old.sentences)
+        if about and (left.by_name or own or theirs):
             return True
-    return False
+    return _gone(new, old)
+
+
+def _another(left: _Left, said: _ReadSentence) -> bool:
+    """Whether what was left is for another day or place: the flight to Oslo is not the one to Rome."""
+    places = dict(_AT_NAME.findall(said.raw))
+    for at, name in _AT_NAME.findall(left.more):
+        if not content_words(fold(places.get(at, ""))) <= left.words | content_words(fold(name)):
+            return True
+    # of what is not cancelled it is the day of leaving
+    return left.more.startswith("cancel") and _clash(_figures(said.text)[0], _figures(fold(left.more))[0])
 
 
 def _gone(new: _Statement, old: _Statement) -> bool:
@@ -301,16 +379,10 @@ def _gone(new: _Statement, old: _Statement) -> bool:
     slot, _ = _slot(old.sentences[0])
     if old.sentences[0].verb != "be" or not slot:
         return False
-    whom = {word for one in new.sentences if (found := _GONE.search(one.raw)) for word in content_words(fold(found[1]))}
+    followed = any(_NEW.search(one.text) or _NOW.search(one.text) for one in new.sentences)
+    going = [found for one in new.sentences if (found := _GONE.search(one.raw)) and (followed or not found["soon"])]
+    whom = {word for found in going for word in content_words(fold(found[1]))}
     return bool(whom) and whom <= content_words(old.sentences[0].rest) | slot and not whom & slot
-
-
-def _finished(new: _Statement, old: _Statement) -> bool:
-    for one in new.sentences:
-        found = _FINISHED.search(one.text)
-        if found and not _UNREAL.search(one.text) and (done := content_words(found["x"])) and done <= old.words:
-            return not _other_owner(one, old)
-    return False
 
 
 def _by_new_value(new: _Statement, old: _Statement) -> bool:
@@ -325,6 +397,8 @@ def _slot(said: _ReadSentence) -> tuple[frozenset[str], str]:
     """What has a value, and the value: my dentist, Dr. Ruiz."""
     if said.verb == "be" and (found := re.search(r"^(?:my|our) ([\w' -]+)$", said.rest)):
         return content_words(found[1]), said.text
+    if said.mine and said.verb == "pay" and (found := _FOR.search(said.rest)):
+        return content_words(found["what"]), said.rest[: found.start()]
     return said.subject, said.rest
 
 
@@ -352,7 +426,7 @@ def _moved_on(one: _ReadSentence, said: _ReadSentence, slot: frozenset[str], val
         return False
     if one.verb in _stems(_CHANGES) and (to := re.search(r"\b(?:to|until|till) .+", one.rest)):
         return _other_value(value, to[0], said)
-    if _NOW.search(one.text) or _LASTING.search(one.text):
+    if _NOW.search(one.text):
         same = one.verb == said.verb or {one.verb, said.verb} <= _stems(_HAPPENING)
         return same and _other_value(value, one.rest, said)
     return False
@@ -365,24 +439,33 @@ def _same_slot(some: frozenset[str], others: frozenset[str]) -> bool:
 
 def _other_value(old: str, new: str, said: _ReadSentence) -> bool:
     """Whether two values are of one sort, and differ."""
-    (figures, rest), (others, other_rest) = figures_of(old), figures_of(_NOW.sub(" ", new))
+    (figures, rest), (others, other_rest) = _figures(old), _figures(_NOW.sub(" ", new))
     if figures or others:
-        sorts, other_sorts = _sorts(figures), _sorts(others)
-        shared = sorts & other_sorts
-        return any(figures.get(sort, frozenset()) != others.get(sort, frozenset()) for sort in shared) or (
-            sorts == {"day"} == other_sorts and figures != others
-        )
+        return _clash(figures, others)
     one, two = content_words(rest), content_words(other_rest) - _stems(_LIGHT)
     place = _PLACE.match(old.strip()) is not None, _PLACE.match(new.strip()) is not None
     same = new.startswith("to ") or place[0] == place[1]
     return bool(two) and not two <= one and same and said.verb != "have"
 
 
+def _figures(text: str) -> tuple[dict[str, frozenset[str]], str]:
+    """As ``figures_of``, and on Tuesdays is on Tuesday."""
+    return figures_of(re.sub(r"(day)s\b", r"\1", text))
+
+
 _PLACE = re.compile(r"(?:\w+ )?(?:in|at|on|to|from|near|with)\b")
 
 
-def _sorts(figures: dict[str, frozenset[str]]) -> set[str]:
-    return {"day" if sort in ("date", "weekday", "year") else sort for sort in figures}
+def _clash(figures: dict[str, frozenset[str]], others: dict[str, frozenset[str]]) -> bool:
+    """Whether figures of one sort differ. A date and a weekday are of one sort."""
+    one, other = _sorts(figures), _sorts(others)
+    return any(not (one[sort] <= other[sort] or other[sort] <= one[sort]) for sort in one.keys() & other.keys())
+
+
+def _sorts(figures: dict[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    day = figures.get("date", frozenset()) | figures.get("weekday", frozenset())
+    rest = {sort: values for sort, values in figures.items() if sort not in ("date", "weekday")}
+    return {**rest, "day": day} if day else rest
 
 
 def _by_same_doing(new: _Statement, old: _Statement) -> bool:
@@ -407,39 +490,38 @@ def _by_same_doing(new: _Statement, old: _Statement) -> bool:
 
 
 def _by_home(new: _Statement, old: _Statement) -> bool:
-    lived = _HOME.search(old.sentences[0].text)
-    if lived is None or not old.sentences[0].mine:
-        return False
-    for one in new.sentences:
-        found = _MOVED.search(one.text)
-        if found is None or _UNREAL.search(one.text) or one.words & _stems(_KIN) or _FOR.search(found["value"]):
-            continue
-        named = _NAMED.match(one.raw[found.start("value") : found.end("value")]) is not None
-        tools = one.text.startswith("we") and "we" not in lived.string.split() and not _HOUSE.search(one.text)
-        if named and not tools and _differ(lived["value"], found["value"]):
-            return True
-    return False
+    return any(
+        not _FOR.search(place) and (not old.sentences[0].mine or _HOUSE.search(one.text))
+        for one, place in _elsewhere(new, old.sentences[0], _HOME, _MOVED)
+    )
 
 
 def _by_workplace(new: _Statement, old: _Statement) -> bool:
-    said = old.sentences[0]
-    worked = _WORK.search(said.text)
-    if worked is None or not said.own or said.words & _stems(_KIN):
-        return False
-    for one in new.sentences:
-        found = _HIRED.search(one.text)
-        if found is None or _UNREAL.search(one.text) or one.words & _stems(_KIN) or _ADDED.search(one.text):
+    return any(
+        not _ADDED.search(one.text) and not _SCHOOL.search(place)
+        for one, place in _elsewhere(new, old.sentences[0], _WORK, _HIRED)
+    )
+
+
+def _elsewhere(
+    new: _Statement, said: _ReadSentence, held: re.Pattern[str], gained: re.Pattern[str]
+) -> Iterator[tuple[_ReadSentence, str]]:
+    """Where the same person is now, if that is another place with a name."""
+    known = held.search(said.text)
+    for one in new.sentences if known is not None else ():
+        found = gained.search(one.text)
+        if found is None or known is None or _UNREAL.search(one.text) or not _same_person(one, said):
             continue
-        named = _NAMED.match(one.raw[found.start("value") : found.end("value")]) is not None
-        third = one.subject and not one.own
-        if named and not third and not _SCHOOL.search(found["value"]) and _differ(worked["value"], found["value"]):
-            return True
-    return False
+        named = one.raw[found.start("value")].isupper()
+        if named and content_words(known["value"]).isdisjoint(content_words(found["value"])):
+            yield one, found["value"]
 
 
-def _differ(some: str, others: str) -> bool:
-    """Whether two names have nothing in common."""
-    return not content_words(some) & content_words(others)
+def _same_person(one: _ReadSentence, said: _ReadSentence) -> bool:
+    """Whether both are of the one who speaks, or of somebody by the same name."""
+    if said.own and said.subject <= _stems("job employer work"):
+        return (one.own or not one.subject) and not one.words & _stems(_KIN)
+    return bool(one.subject) and one.subject <= said.subject and "'s " not in said.text
 
 
 def _by_taking_over(new: _Statement, old: _Statement) -> bool:
@@ -462,12 +544,11 @@ def _by_number(new: _Statement, old: _Statement) -> bool:
     if len(new.sentences) != 1 or len(old.sentences) != 1:
         return False
     one, said = new.sentences[0], old.sentences[0]
-    if (
-        one.verb != said.verb
-        or one.verb not in _stems(_COUNTED)
-        or one.subject != said.subject
-        or one.mine != said.mine
-    ):
+    if said.verb == "have" and _same_person(one, said) and (more := _ONE_MORE.search(one.text)):
+        figures, rest = figures_of(said.rest)
+        number = str(_ORDINALS.index(more["nth"]) + 2)
+        return figures == {"number": {number}} and content_words(rest) == content_words(more["what"])
+    if (one.verb, one.subject, one.mine) != (said.verb, said.subject, said.mine) or one.verb not in _stems(_COUNTED):
         return False
     return _lasting(one) and not _ADDED.search(one.text) and conflicts.another_number(said.raw, one.raw)
 
@@ -475,7 +556,7 @@ def _by_number(new: _Statement, old: _Statement) -> bool:
 _CHANGED = re.compile(
     r"\b(?:sold|left|cancel|quit|ditch|dump|scrap|retir|rid of|gave|given|clos|finish|complet|done with|stop|"
     r"return|resign|unsubscrib|drop|broke up|decommission|phased|trad|abandon|mov|switch|migrat|chang|"
-    r"convert|transition|went|replac|swap|exchang|no longer|instead|used to|any ?more|any longer|"
+    r"convert|transition|went|pull|replac|swap|exchang|no longer|instead|used to|any ?more|any longer|"
     r"took over|tak|gone|history|shut down|discontinu|push|postpon|reschedul|shift|bump|rais|lower|"
     r"increas|reduc|got|extend|delay|became|rose|fell|updat|reset|cut|brought|renam|set|new|now|"
     r"these days|current|as of|since|lately|meanwhile|down to|up to|effective|start|from (?:next|this)|"

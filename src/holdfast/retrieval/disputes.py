@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from holdfast.memory.conflicts import contradictions
 from holdfast.memory.names import folded, in_order
 from holdfast.memory.superseding import outdates, tells_change
-from holdfast.records import TRUST, Hit
+from holdfast.records import TRUST, EntryRef, Hit
 
 LOOKED_AT = 30
 """How many hits are compared: what has changed is often said in other words than those of the question."""
@@ -34,11 +34,14 @@ _PAST = re.compile(
 
 
 class _Said(NamedTuple):
-    """A hit that may outdate another one: who said it, and when in the order of everything said."""
+    """A hit that may outdate another one: who said it, when in the order of everything said, in which entry, and in
+    the words of whoever it is about."""
 
     hit: Hit
     who: str
     order: tuple[datetime, str]
+    entry: EntryRef | None
+    text: str
 
 
 def settled(hits: Sequence[Hit], query: str, owner: str | None) -> tuple[Hit, ...]:
@@ -65,22 +68,33 @@ def _said(hit: Hit, owner: str | None) -> _Said | None:
     """Files say nothing, nor do tools and assistants about the state of the one they talk with."""
     if hit.memory is not None:
         memory = hit.memory
-        return _Said(hit, folded(memory.subject), (memory.recorded_at, in_order(memory.id)))
+        entry = memory.origin.entries[-1] if memory.origin.entries else None
+        order = memory.recorded_at, in_order(memory.id)
+        return _Said(hit, folded(memory.subject), order, entry, _in_first_person(hit.text, memory.subject))
     if hit.entry is None or hit.kind != "message" or _from_outside(hit) or not isinstance(hit.entry.content, dict):
         return None
     name, role = (hit.entry.content.get(field) for field in ("name", "role"))
     if role not in ("user", None) or not (role or name):
         return None
     who = folded(name) if isinstance(name, str) and name else f"#{hit.entry.thread}" if owner is None else owner
-    return _Said(hit, who, (hit.time, f"{hit.entry.number:020}"))
+    entry = EntryRef(hit.entry.thread, hit.entry.number)
+    return _Said(hit, who, (hit.time, f"{entry.number:020}"), entry, hit.text)
+
+
+def _in_first_person(text: str, subject: str) -> str:
+    """What was learned of a user as they would say it: of "nadia drives a Fiat" the rules see that I do."""
+    if not text[: len(subject) + 2].casefold().startswith((f"{subject} ".casefold(), f"{subject}'s ".casefold())):
+        return text
+    rest = text[len(subject) :]
+    return f"My{rest[2:]}" if rest.startswith("'") else f"I{rest}"
 
 
 def _outdated(said: list[_Said]) -> dict[str, str]:
     """For each hit that is outdated, the latest one that outdates it."""
     found: dict[str, str] = {}
     for later in sorted(said, key=lambda one: one.order, reverse=True):
-        for earlier in said if tells_change(later.hit.text) else ():
-            if earlier.hit.id not in found and _may(later, earlier) and outdates(later.hit.text, earlier.hit.text):
+        for earlier in said if tells_change(later.text) else ():
+            if earlier.hit.id not in found and _may(later, earlier) and outdates(later.text, earlier.text):
                 found[earlier.hit.id] = later.hit.id
     return found
 
@@ -89,7 +103,10 @@ def _may(later: _Said, earlier: _Said) -> bool:
     """Whether one is by the same person, came after the other and is trusted as much."""
     if later.who != earlier.who or earlier.hit.kind == "episodic":
         return False
-    if later.order <= earlier.order or later.hit.time < earlier.hit.time:
+    after = later.order > earlier.order
+    if later.entry is not None and earlier.entry is not None and later.entry.thread == earlier.entry.thread:
+        after = later.entry.number > earlier.entry.number  # it may have been learned long after it was said
+    if not after or later.hit.time < earlier.hit.time:
         return False
     return TRUST.index(later.hit.trust) >= TRUST.index(earlier.hit.trust)
 
