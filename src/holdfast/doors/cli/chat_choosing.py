@@ -25,9 +25,9 @@ MOST = 2
 _LONG = 160
 _SHORT = 90  # a message of at most so many characters is quoted whole
 _AROUND = 6
-_RANKS = 4  # how fast a hit loses by its rank
+_RANKS = 2  # how fast a hit loses by its rank
 _STANDS_IN = 0.9  # what follows a hit is a little less near than the hit
-_HELD, _RIGHT_KIND, _SOME_KIND, _REPLIES, _FACT, _TOOL = 0.8, 0.6, 0.4, 0.4, 0.25, -0.2
+_HELD, _RIGHT_KIND, _SOME_KIND, _REPLIES, _FACT, _TOOL = 0.3, 0.4, 0.3, 0.3, 0.25, -0.2
 _ELSEWHERE = -0.15  # a reply to a question that shares nothing with this one but what it wants
 _ALSO = 0.45  # a second sentence is quoted when it is hardly worse
 _WORDS = 4
@@ -112,10 +112,10 @@ def choose(question: str, hits: Sequence[Hit], said: Said, nearby: Nearby) -> li
     thing = wanted(question)
     listed = _distinct(_quotes(hits, said, nearby))
     found = sorted(_weighed(question, thing, listed), key=lambda quote: -quote.value)
-    newer = _outdating(found[0], found) if found else None
-    if newer is None:
+    first = (_outdating(found[0], found) or _fact_of(found[0], found)) if found else None
+    if first is None:
         return found
-    return [newer._replace(value=found[0].value), *(quote for quote in found if quote is not newer)]
+    return [first._replace(value=found[0].value), *(quote for quote in found if quote is not first)]
 
 
 def _outdating(old: Quote, quotes: Sequence[Quote]) -> Quote | None:
@@ -123,6 +123,15 @@ def _outdating(old: Quote, quotes: Sequence[Quote]) -> Quote | None:
     newer = next((quote for quote in quotes if quote.hit.id == old.hit.superseded_by), None)
     said = (quote for quote in quotes if newer is not None and quote.of is not None and quote.where in _sources(newer))
     return next(said, newer)
+
+
+def _fact_of(said: Quote, quotes: Sequence[Quote]) -> Quote | None:
+    """The fact that was heard in what is quoted, where it says all of that."""
+    if said.of is None:
+        return None
+    told = set(terms(said.text))
+    heard = (quote for quote in quotes if quote.is_fact and said.where in _sources(quote))
+    return next((quote for quote in heard if told.issubset(terms(quote.words))), None)
 
 
 def best(quotes: Sequence[Quote]) -> list[Quote]:
