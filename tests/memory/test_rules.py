@@ -17,6 +17,7 @@ import holdfast
 from holdfast.errors import NotFound
 from holdfast.memory import rules
 from holdfast.memory.extraction import Extraction
+from holdfast.memory.rules import complements, vocabulary
 from holdfast.records import EntryRef
 
 TIME = datetime(2023, 9, 13, 15, 0, tzinfo=UTC)  # a Wednesday
@@ -883,6 +884,12 @@ def test_a_rule_alone_finds_its_own_and_only_under_its_name(name: str) -> None:
     for text, facts in SAID[name]:
         found = _read(text, rules=[rules.rule(name)])
         assert {each.rule for each in found} == ({name} if facts else set())
+
+
+def test_every_check_that_a_verb_names_exists_and_none_is_left_over() -> None:
+    tables = (vocabulary.DOES, vocabulary.DID, vocabulary.DOING, vocabulary.NEVER_DOES)
+    named = {check for table in tables for _, check in table.values()}
+    assert named - {"bare"} == set(complements.PATTERNS)
 
 
 def test_an_unknown_rule_is_not_found() -> None:

@@ -67,7 +67,6 @@ _WHEN = Pattern(
     r"yesterday|tomorrow|today|tonight|these\sdays|nowadays))(?:,\s*|"
     r"\s+)(?=(?:i|we|my|our)(?:\s|['\u2019])))"
 )
-_DROPPED_WHEN = Pattern(r"(?i:(?:yesterday|(?:last|this)\s\w+),?\s+)")
 _I = Pattern(
     r"(?i:(?:i|we|(?:both|all|the\stwo)\sof\sus|(?:me|my\s[\w-]+(?:\s(?-i:[A-Z]\w+))?|(?-i:[A-Z]\w+)(?:\sfrom\s\w+)?)\sand\s(?:i|me))(?=[\s'\u2019])|"
     r"i(?=(?:m|ve)\b))"
@@ -450,10 +449,6 @@ def _antecedent(before: str) -> str:
         return ""
     name = next((each["name"] or each["named"] for each in found if each["name"] or each["named"]), "")
     return f"{who.pop()} {name}".strip()
-
-
-def antecedent_of(text: str) -> str:
-    return _antecedent(text)
 
 
 def verb_group(text: str, clause: Clause) -> VerbGroup | None:

@@ -69,7 +69,6 @@ PATTERNS: dict[str, str] = {
         r"(?!(?:the|an?|this|that|your)\s(?:\w+\s)?(?:call|meeting|chat|queue|line|zoom|discussion|server|wifi|"
         r"channel)\b|in\b|late\b|them\b|us\b|you\b)\S"
     ),
-    "during": rf"(?:during|on|in|for|every|until|before|.*?{words.RECURRING})",
     "drives": (
         rf"(?:the\s(?:[\w-]+\s){{0,3}}(?:bus|tram|train|taxi|school\srun|night\sbus)\b|{_OWN_NP}{_OWNED}\b|{_MODEL}|(?:trucks?|buses|a\s(?:truck|bus|taxi|cab|tram|van|forklift|lorry)|"
         r"lorries|trains|taxis|for\s(?-i:[A-Z])|to\swork|manual|stick)\b)"

@@ -55,10 +55,6 @@ BARE = (
     "girlfriend boyfriend daughter son sister brother stepdad stepmom stepmum mother father boss landlord landlady "
     "baby kids twins roommate roomie flatmate auntie parents fianc\u00e9 fianc\u00e9e nonna nonno abuela abuelo oma opa"
 )
-ONE_ONLY = (
-    "wife husband spouse mother mom mum father dad boss fianc\u00e9 fianc\u00e9e gf girlfriend bf boyfriend "
-    "landlord landlady"
-)
 
 # Things
 
@@ -324,7 +320,7 @@ DID = {
     "studied": ("work", "any"), "served": ("work", "in"), "cancelled": ("change", "contract"),
     "canceled": ("change", "contract"), "opened": ("work", "thing"), "converted": ("person", "to"),
     "upgraded": ("possession", "to"), "donated": ("possession", "thing"), "crashed": ("possession", "thing"),
-    "handed": ("change", "notice"), "went": ("change", "went"), "was": ("", "is"), "were": ("", "is"),
+    "handed": ("change", "notice"), "went": ("change", "went"),
     "worked": ("work", "until"), "won": ("change", "prize"), "ordered": ("possession", "thing"),
     "published": ("work", "thing"), "replaced": ("possession", "with"), "postponed": ("plan", "any"),
     "cut": ("diet", "out"), "changed": ("change", "none"),
