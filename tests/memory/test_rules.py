@@ -334,6 +334,11 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
 
 # Sentences of many kinds.
 VARIOUS: list[tuple[str, Facts]] = [
+    ("I have asthma, can i swim", [(None, "has asthma")]),
+    ("is there a bakery near me, I live in Graz", [("home", "Graz")]),
+    ("Had my tonsils out in 2015", [(None, "had their tonsils out in 2015")]),
+    ("Ida lives in Graz and is my boss", [("home", "Graz")]),
+    ("is my cousin Ida right about olives, i hate them", [("cousin", "Ida")]),
     ("my moms turning 70 in October", [(None, "Ana's mom is turning 70 in October")]),
     ("hes called Otto, my dog", []),
     ("Retired in 2019 after thirty years at the mint", [(None, "retired in 2019")]),
@@ -660,6 +665,24 @@ SILENT: dict[str, list[str]] = {
         "I live in Berlin, right?",
         "I work at Siemens, do I?",
         "So my wife is Lena, is she?",
+    ],
+    "questions without a mark": [
+        "do we live in Graz",
+        "ok so do i like olives",
+        "did i mention i work at Bosch",
+        "is my cousin called Ida",
+        "Is my cousin called Ida?",
+        "isn't our cat called Miso",
+        "have we settled on Postgres",
+        "am i vegan",
+        "no clue where i work, is it at Bosch",
+        "remind me, am i allergic to latex",
+        "do you remember i live in Graz",
+        "what is my name",
+        "i live in Graz, don't i",
+        "I work at Bosch, right",
+        "has Ida Moser moved to Graz",
+        "is Ida living in Graz",
     ],
     "supposed": [
         "If I lived in Paris, I'd eat croissants.",

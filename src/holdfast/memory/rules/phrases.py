@@ -179,7 +179,7 @@ _NO_THING = _words(
     "it that this you your him her them these those how what where when who why me us myself yourself everything "
     "anything nothing something everyone everybody one ones some any none my our his their to being having seeing "
     "hearing knowing working living talking chatting i we they he she there here all both too so up on in at by for "
-    "out down around with about off again and or"
+    "out down around with about off again and or is are was were"
 )
 _NO_THING_PAIR = Pattern(
     r"(?i:the[ \t]+(?:idea|ideas|way|fact|look|sound|thought|feeling|result|results|new|one|first|second|last|other|"
