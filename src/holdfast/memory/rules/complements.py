@@ -280,9 +280,12 @@ PATTERNS: dict[str, str] = {
     "ear": r"(?:out\sof|in|on|with)\s(?:my|his|her|one)\s",
 }  # fmt: skip
 SECRET = Pattern(
-    rf"(?i:\b(?:{words.either(words.NEVER_KEPT)}|(?:credit|debit) card|security code|card\b[^.]{{0,30}}?(?:\d[ "
-    rf"-]?){{13,19}})\b)"
+    rf"(?i:\b(?:{words.either(words.NEVER_KEPT)}|(?:credit|debit) card|card\b[^.]{{0,30}}?(?:\d[ -]?){{13,19}}|"
+    r"(?:verification|one[- ]?time|single[- ]use|(?:two|multi)[- ](?:factor|step)|back-?up|"
+    r"recovery|seed|restore|reset|authenticat(?:or|ion)|authori[sz]ation|security|log-?in|sign-?in|sms|tan)\s"
+    r"(?:\w+\s)?(?:codes?|phrases?|keys?|words|numbers?))\b)"
 )
+"""What lets someone in as the speaker. The code of a door or a locker is an everyday thing, and is kept."""
 _COMPILED = {name: Pattern(rf"(?i:{body})") for name, body in PATTERNS.items()}
 _AMOUNT = Pattern(
     r"(?i:(?:too\s)?(?:much|a\slot|lots|enough|another|anything|more|breakfast|lunch|dinner|today|well|very)\b)"

@@ -271,7 +271,7 @@ def _being(text: str, clause: Clause, start: int, end: int, *, negated: bool) ->
             or _CALLED.match(text, start, end)
             or (_TIMED.search(text, start, end) and head_of(name) not in _VAGUE)
         )
-        return "thing" if told and not SECRET.search(name) else None
+        return "thing" if told else None
     return None
 
 

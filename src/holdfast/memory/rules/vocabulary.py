@@ -104,7 +104,10 @@ IDENTIFIED = (
     "entry keypad safe"
 )
 NUMBERING = "number no id ref reference code nr num # locator plate"
-NEVER_KEPT = "password passcode passphrase pin cvv cvc otp token secret api_key private_key seed_phrase ssn"
+NEVER_KEPT = (
+    "password passwords passwd pwd passcode passphrase pin puk cvv cvc otp totp 2fa mfa token secret api_key "
+    "private_key ssn social_security_number"
+)
 ATTRIBUTES = (
     "address email phone number name nickname surname maiden_name birthday age height weight size shoe_size ring_size "
     "waist inseam blood_type blood_group pronouns zodiac star_sign nationality budget rent salary wage income mortgage "
