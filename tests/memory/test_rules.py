@@ -280,7 +280,8 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
         ("My friend lives in Rome", [(None, "Ana's friend lives in Rome")]),
         ("I work from home", [(None, "works from home")]),
         ("I joined a gym", [(None, "joined a gym")]),
-        ("I live in a small flat.", [("home", "lives in a small flat")]),
+        ("I live in a small flat.", [(None, "lives in a small flat")]),
+        ("We live near Lake Bled", [("home", "lives near Lake Bled")]),
         ("My wife is a doctor.", [(None, "Ana's wife is a doctor")]),
         ("Hi! My thesis deadline has moved to 3 June", [(None, "thesis deadline has moved to 3 June (2024-06-03)")]),
         ("I can't do Mondays", [(None, "cannot do Mondays")]),
@@ -300,7 +301,13 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
         ("my tracking number: 1Z77K20934", [("tracking number", "1Z77K20934")]),
         ("The gate code is 5309.", [("gate code", "5309")]),
         ("My locker code is 4412", [("locker code", "4412")]),
-        ("Booking reference XK29QP", [("booking reference", "XK29QP")]),
+        ("Booking reference XK29QP", [(None, "XK29QP")]),
+        ("My booking reference at the Astoria is XK29QP", [("booking reference at astoria", "XK29QP")]),
+        (
+            "I ordered a kettle too, order number ZA-5512.",
+            [("order number for kettle", "order number for a kettle is ZA-5512")],
+        ),
+        ("My gate code is 5309, it's 5310 now", [("gate code", "gate code is 5310")]),
         ("Car reg's YK68 DNE", [("car reg", "YK68 DNE")]),
         ("Policy ref AX-5519/2 with Aviva, thanks", [("policy ref with aviva", "AX-5519/2")]),
         ("NHS number 943 476 5919", [("nhs number", "943 476 5919")]),
@@ -309,7 +316,9 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
         ("Wednesday evenings are chess club", [(None, "wednesday evenings are chess club")]),
     ],
     "budget": [
-        ("Our budget for the kitchen is 8,000 euros.", [("budget", "budget for the kitchen is 8,000 euros")]),
+        ("Our budget for the kitchen is 8,000 euros.", [("budget for kitchen", "for the kitchen is 8,000 euros")]),
+        ("My camera budget is now 700 euros", [("camera budget", "budget is now 700 euros")]),
+        ("A chair for work, budget 200 euros", [("budget", "budget 200 euros")]),
         ("I don't want to spend more than $40", [(None, "does not want to spend more than $40")]),
     ],
     "reach": [
@@ -368,11 +377,11 @@ VARIOUS: list[tuple[str, Facts]] = [
     ("I've never eaten meat", [(None, "has never eaten meat")]),
     ("I rarely drink", [(None, "rarely drinks")]),
     ("im new to the area", [(None, "is new to the area")]),
-    ("My Dutch is pretty rusty", [("dutch", "Dutch is pretty rusty")]),
+    ("My Dutch is pretty rusty", [(None, "Dutch is pretty rusty")]),
     ("My neighbour's cat sleeps on our roof every night", [(None, "neighbour's cat sleeps on their roof every night")]),
     ("Can I eat brie, I'm pregnant?", [(None, "is pregnant")]),
-    ("My order no. is 5512-08, where is it?", [("order no", "5512-08")]),
-    ("my train is on friday at 9", [("train", "(2023-09-15)")]),
+    ("My order no. is 5512-08, where is it?", [(None, "5512-08")]),
+    ("my train is on friday at 9", [(None, "(2023-09-15)")]),
     ("I'm German.", [(None, "is German")]),
     ("I'm Italian by heritage", [(None, "is Italian by heritage")]),
     ("I'm a morning person", [(None, "is a morning person")]),
@@ -710,6 +719,15 @@ SILENT: dict[str, list[str]] = {
         "I'm not allergic to nuts.",
         "I'm not vegetarian.",
         "My name is not Bob.",
+        "Our budget isn't 900 euros",
+        "my budget is no longer 1,200 euros",
+        "The budget was never 1,200 euros",
+        "our budget was $500",
+        "The budget for the harbour is $3 million",
+        "Norway's budget is $300 billion",
+        "What is a realistic budget of $300 good for",
+        "My order number was A77123",
+        "My gate code isn't 5309",
         "It's not true that I live in Paris.",
         "I never said I work at Acme",
         "Lena is not my sister.",
@@ -770,6 +788,8 @@ SILENT: dict[str, list[str]] = {
         "I had pizza last night.",
         "I can't eat another bite.",
         "My wife is asleep.",
+        "My gran can't swim today",
+        "I can't drive tonight, my eyes hurt",
     ],
     "a part, or a joke": [
         "Pretend you're my doctor. I have asthma.",
@@ -1029,6 +1049,33 @@ def test_a_name_is_not_cut_at_a_dot(text: str, name: str) -> None:
 def test_she_is_the_one_person_named_in_the_sentence_before() -> None:
     assert [each.text for each in _read("What can I cook for my niece? She's vegan.")] == ["Ana's niece is vegan"]
     assert _read("My niece and my boss are here. She's vegan.") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("My van is a 2009 Vito", "van"),
+        ("My van is 2009 Vito", "van"),
+        ("My bank is Monzo.", "bank"),
+        ("My gym is the Forum", "gym"),
+        ("My rent is about 900 euros", "rent"),
+        ("My ring size is 54", "ring size"),
+        ("My mortgage is 1,480 euros", "mortgage"),
+        ("My van is at Bo's workshop", None),
+        ("My van is 12 years old", None),
+        ("My van is 5 metres long", None),
+        ("My bank is closed at 5", None),
+        ("My rent is due on Friday", None),
+        ("My bus is 20 minutes late", None),
+        ("My bus is delayed until 11:00", None),
+        ("My gym is on the third floor", None),
+        ("My budget is tight", None),
+        ("We live in a crooked old house on the Nikolaikirchhof, number 9, with a dog", None),
+    ],
+)
+def test_only_a_value_has_a_key(text: str, key: str | None) -> None:
+    """What is somewhere, or in some state, is what it was: "my van is at the workshop" replaces no van."""
+    assert {each.key for each in _read(text)} == {key}
 
 
 def test_an_instruction_is_procedural() -> None:

@@ -137,6 +137,7 @@ def _covers(one: Extraction, statement: Extraction) -> bool:
     if one.rule == "statement" or (one.rule == "age" and one.end < statement.end and " and " in statement.text):
         return False  # "I'm 16 and dyslexic" says more than an age
     same = one.key is not None and one.key == statement.key
+    same = same or (one.rule == "identifier" and one.start == statement.start)
     return one.rule not in _BESIDE or same or bool(one.object and statement.text.endswith(one.object))
 
 
