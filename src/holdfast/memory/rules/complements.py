@@ -67,7 +67,7 @@ PATTERNS: dict[str, str] = {
     ),
     "joined": (
         r"(?!(?:the|an?|this|that|your)\s(?:\w+\s)?(?:call|meeting|chat|queue|line|zoom|discussion|server|wifi|"
-        r"channel)\b|in\b|late\b|them\b|us\b|you\b)\S"
+        r"channel)\b|in\b|late\b|them\b|us\b|you\b|[^,.]{2,30}\sfor\s(?:lunch|dinner|coffee|drinks?|a\s\w+)\b)\S"
     ),
     "drives": (
         rf"(?:the\s(?:[\w-]+\s){{0,3}}(?:bus|tram|train|taxi|school\srun|night\sbus)\b|{_OWN_NP}{_OWNED}\b|{_MODEL}|(?:trucks?|buses|a\s(?:truck|bus|taxi|cab|tram|van|forklift|lorry)|"

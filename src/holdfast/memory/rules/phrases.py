@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
+from holdfast.memory.rules import vocabulary as words
 from holdfast.when import Pattern
 
 
@@ -30,7 +32,8 @@ _NOT_NAMES = _words(
     "some all both each every one two my our your his her their its the a an and but or so if then now just also not "
     "no yes please thanks thank hi hello hey dear ok okay well sorry actually today tomorrow yesterday tonight monday "
     "tuesday wednesday thursday friday saturday sunday january february march april june july august september october "
-    "november december english spanish french german italian dutch portuguese chinese japanese korean russian arabic "
+    "november december mondays tuesdays wednesdays thursdays fridays saturdays sundays weekdays weekends "
+    "english spanish french german italian dutch portuguese chinese japanese korean russian arabic "
     "hindi american british irish scottish welsh canadian australian indian mexican brazilian swedish norwegian danish "
     "finnish polish greek turkish swiss austrian belgian czech hungarian romanian ukrainian israeli iranian iraqi "
     "egyptian african asian european christian catholic muslim jewish hindu buddhist protestant atheist democrat "
@@ -39,6 +42,7 @@ _NOT_NAMES = _words(
     "mrs ms dr sir madam mom dad god christmas easter sure fine good great happy sad tired back home glad excited "
     "maybe later asap ceo cto cfo"
 )
+_ABSTRACT = Pattern(r"\w(?:tion|ment|ness|ship|ity|ware|ance|ence)$")
 _WORD = Pattern("[^\\W\\d_](?:[^\\W_]|['\u2019.-](?=[^\\W\\d_])|&){0,30}")
 _ENDING = Pattern("(?:['\u2019]s|-.*)$")
 _TITLE = Pattern(r"(?:Mr|Mrs|Ms|Dr|Prof|mr|mrs|ms|dr)\.?[ \t\u00a0]")
@@ -152,6 +156,18 @@ def name_before(text: str, end: int) -> Phrase | None:
     initials = _INITIALS.search(text, max(0, start - 12), start)
     start = initials.start() if initials else start
     return Phrase(text[start:stop], start, stop)
+
+
+def someone_before(text: str, end: int) -> Phrase | None:
+    """A name that ends right before ``end`` and may be a person's: no "Choir" or "Production" that opens a sentence."""
+    name = name_before(text, end)
+    return None if name is None or name.text.lower() in _things() or _ABSTRACT.search(name.text) else name
+
+
+@cache
+def _things() -> frozenset[str]:
+    tables = (words.POSSESSIONS, words.EVENTS, words.ROUTINE, words.ATTRIBUTES, words.GROUPS, words.ROLES, words.PETS)
+    return words.each(f"{' '.join(tables)} {words.KIN}") | words.UNITS
 
 
 def names_at(text: str, start: int) -> Iterator[Phrase]:

@@ -130,6 +130,12 @@ GROUPS = (
 )
 """What someone belongs to, and what it does is worth keeping: "our school uses Chromebooks"."""
 
+UNITS = each(
+    "marketing sales finance accounting engineering support legal design operations product production hr it research "
+    "logistics procurement management staff security plan team group phase level tier version stage room hall settings"
+)
+"""What may stand with a capital and is neither a person nor a place: "production moved to Plan B"."""
+
 LIFE = (
     "mum mom dad mother father parent grandparent grandmother grandfather woman man beginner vegetarian vegan "
     "diabetic widow widower pensioner retiree teenager immigrant expat refugee veteran coeliac celiac "

@@ -26,6 +26,15 @@ _ENDED = Pattern(
     rf"(?i:\bI{S}(?:no{S}longer{S}work{S}(?:at|for)|(?:quit|left|resigned{S}from){S}(?:my{S}job{S}at{S}|"
     rf"my{S}position{S}at{S})|don['\u2019]t{S}work{S}(?:at|for)(?=[^.]{{1,60}}\bany ?more))(?:{S})?)"
 )
+_AS_STAFF = Pattern(r"(?i:\s(?:as|straight\sout\sof|right\safter)\s\w)")
+_NOT_STAFF = Pattern(
+    r"(?i:['\u2019]|\s(?:for\s|as\s(?:an?\s)?(?:\w+\s)?(?:member|customer|subscriber|user|volunteer|guest|fan|supporter)\b))"
+)
+_STAFF = Pattern(
+    rf"(?i:\b(?:company|firm|start-?up|agency|department|staff|employer|employees?|colleagues|job|role|position|"
+    rf"salary|career|hired|workplace|(?:{words.either(words.PROFESSIONS)})s?|(?:sales|security|design|data|research|"
+    rf"product|engineering|marketing|legal|finance|support|platform)\steam)\b)"
+)
 _PROFESSION = words.either(words.PROFESSIONS)
 _AS = Pattern(
     rf"(?i:(?:\bI{S}{ADVERB}work|{AM}{S}{ADVERB}(?:working|employed)|{HAVE}{S}been{S}working){S}as{S}(?:an?|the){S}|"
@@ -86,8 +95,14 @@ def _employer(sentence: Sentence) -> Iterator[Extraction]:
 def _new_employer(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _BEGAN.finditer(sentence.text):
         company = name_at(sentence.text, cue.end())
-        if company and sentence.states(cue.start()):
+        hired = "joined" not in cue[0].lower() or (company and _as_staff(sentence.text, company.end))
+        if company and hired and sentence.states(cue.start()):
             yield _employment(sentence, "new employer", cue.start(), company, new=True)
+
+
+def _as_staff(text: str, at: int) -> bool:
+    """Whether who joined something works there: one also joins a chat, a club, or Anna for lunch."""
+    return not _NOT_STAFF.match(text, at) and (_AS_STAFF.match(text, at) or _STAFF.search(text)) is not None
 
 
 def _left_employer(sentence: Sentence) -> Iterator[Extraction]:
