@@ -28,10 +28,10 @@ _DRUG = (
     "statins?|"
     r"antihistamines?|vitamin\s\w+|iron|blood\sthinners?|antidepressants?|beta\sblockers?|painkillers|steroids|"
     "warfarin|"
-    r"\w{4,}(?:pril|statin|formin|oxine|pine|zole|olol|sartan|amide|oxetine|azepam|traline|cillin|phen|profen|tine|"
+    r"\w{4,}(?:triptan|lukast|gliptin|xaban|pril|statin|formin|oxine|pine|zole|olol|sartan|amide|oxetine|azepam|traline|cillin|phen|profen|tine|"
     r"idate|melatonin))\b)"
 )
-_SPORT = (
+SPORT = (
     "football|soccer|tennis|basketball|volleyball|handball|rugby|hockey|chess|golf|badminton|squash|cricket|"
     "baseball|poker|"
     "bridge|darts|padel|table tennis|ping pong|d&d|video games|lacrosse|softball|water polo|bass|guitar|piano|"
@@ -104,7 +104,7 @@ PATTERNS: dict[str, str] = {
         r"hearing\saids?)\b|an?\s(?-i:[A-Z])|(?-i:[A-Z][\w-]+)\b.*?\b(?:at\swork|at\shome|at\sschool|for\swork|"
         r"for\smy|on\smy|and\s(?-i:[A-Z])))"
     ),
-    "play": rf"(?:the\s|in\san?\s|for\s|as\s|(?:\w+\s){{0,2}}(?:{_SPORT})\b)",
+    "play": rf"(?:the\s|in\san?\s|for\s|as\s|(?:\w+\s){{0,2}}(?:{SPORT})\b)",
     "in": r"(?:in|with)\s",
     "when": rf".*?(?:{words.RECURRING}|{words.CLOCK})",
     "whom": rf"(?!{words.RECURRING}|{words.CLOCK}|by\b|at\b|in\b|on\b)\S.*?(?:{words.RECURRING}|{words.CLOCK})",

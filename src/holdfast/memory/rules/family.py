@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules import vocabulary as words
-from holdfast.memory.rules.phrases import name_at, name_before, names_at
+from holdfast.memory.rules.phrases import AGED, name_at, name_before, names_at
 from holdfast.memory.rules.reading import ADVERB, AM, S, Sentence
 from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.when import Pattern
@@ -50,7 +50,7 @@ _COPULA = Pattern(r"(?i:\b(?:is|are|was|were)(?:n['\u2019]?t)?\s\Z)")
 _MARRIED = Pattern(rf"(?i:{AM}{S}{ADVERB}(?P<how>married|engaged){S}to{S}|\bI{S}married{S})")
 _SEVERAL = Pattern(
     rf"(?i:\b(?:(?:my|our){S}(?:two{S}|three{S}|four{S})?(?P<mine>{_PLURAL})(?:{S}are(?:{S}called|{S}named)?|"
-    rf"['\u2019]{S}names{S}are|,)|(?:I|we){S}have{S}(?:[^\W_]{{1,8}}{S})?(?P<have>{_PLURAL})(?:,|:|{S}called|"
+    rf"['\u2019]{S}names{S}are|,)|(?:I|we)(?:{S}have|['\u2019]ve)(?:{S}got)?{S}(?:[^\W_]{{1,8}}{S})?(?P<have>{_PLURAL})(?:,|:|{S}called|"
     rf"{S}named)){S})"
 )
 _SINGULAR = {"children": "child", "parents": "parent"}
@@ -109,6 +109,11 @@ def _relatives(sentence: Sentence) -> Iterator[Extraction]:
         for name in names:
             kin = _SINGULAR.get(plural, plural.removesuffix("s"))
             yield _link(sentence, "relatives", (cue.start(), name.end), kin, name.text)
+            if (aged := AGED.match(sentence.text, name.end)) is not None:
+                text = f"{sentence.who}'s {kin} {name.text} is {aged['age']}"
+                yield sentence.found(
+                    "relatives", name.start, aged.end(), text, importance=0.6, corrects=False, tags=("people",)
+                )
 
 
 RULES = (

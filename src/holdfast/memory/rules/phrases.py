@@ -47,10 +47,18 @@ _WORD = Pattern("[^\\W\\d_](?:[^\\W_]|['\u2019.-](?=[^\\W\\d_])|&){0,30}")
 _ENDING = Pattern("(?:['\u2019]s|-.*)$")
 _TITLE = Pattern(r"(?:Mr|Mrs|Ms|Dr|Prof|mr|mrs|ms|dr)\.?[ \t\u00a0]")
 _ARTICLE = Pattern(r"(?i:the)[ \t]{1,2}")
-_LIST = Pattern(r"(?i:,?[ \t]{1,2}(?:and|&)[ \t]{1,2}|,[ \t]{1,2})")
+_AGED = (
+    r"(?:,[ ](?:who(?:['\u2019]s|[ ]is)[ ]|(?:now|aged)[ ])?|[ ]\()"
+    r"(?P<age>\d{1,2}(?:[ ](?:year|month|week)s?)?)(?:[ ]old)?\b\)?"
+)
+AGED = Pattern(_AGED)
+_LIST = Pattern(
+    rf"(?i:(?:{_AGED})?(?:,?[ \t]{{1,2}}(?:and|&)|,)[ \t]{{1,2}}"
+    r"(?:(?:(?:our|my|the)[ ])?(?:little|young|baby|big|older|younger)[ ])?)"
+)
 _JOINED = Pattern(r"(?i:[ \t]{1,3}(?:and|or)[ \t]{1,3})")
 _SAINTS = frozenset({"st", "mt", "ft", "dr"})
-_INITIALS = Pattern(r"(?<!\w)(?:[A-Z]\.[ ]){1,3}$")
+_INITIALS = Pattern(r"(?<!\w)(?:(?:[A-Z]\.[ ]){1,3}|(?:(?:van|von|de|der|den|di|du|la|del|al)[ ]){1,3})$")
 _INITIAL = Pattern(r"\.[ ][^\W\d_a-z]")
 _GAP = Pattern("[ \\t\u00a0]{1,2}")
 _REGION = Pattern(",[ \\t\u00a0]{1,2}")
@@ -67,7 +75,7 @@ def name_at(text: str, start: int, *, most: int = _MOST_WORDS, numbers: bool = F
         if word is None:
             break
         lower = word[0].lower()
-        following = _after_particles(text, at) if count and lower in _PARTICLES else None
+        following = _after_particles(text, at) if (count or title) and lower in _PARTICLES else None
         if following is not None:
             at = following
             continue

@@ -45,7 +45,7 @@ _PASSING = Pattern(
 )
 _OPEN = Pattern(
     r"(?i:\b(?:maybe|perhaps|your?|or\ssomething|i\s(?:think|guess|suppose|hope|wish)|if\sonly|not\ssure|hopefully|"
-    r"might|"
+    r"might|nothing(?!\sbut\b)|"
     r"apparently|supposedly|in\s(?:the|this|a|my)\s(?:game|story|novel|movie|film|dream|scenario|campaign))\b)"
 )
 _HANGING = Pattern(
@@ -95,6 +95,8 @@ def told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Predication |
     """What a clause says, if it is of a kind worth keeping."""
     text, start = sentence.text, _after_blank(sentence.text, group.end)
     end = _trimmed(text, start, _run_on(text, start, clause.end))
+    if group.verb in ("take", "taking") and (aim := _FOR_IT.search(text, start, end)):
+        end = aim.start()  # what for, only the talk tells
     if group.negated and words.NEVER_DOES.get(group.verb, ("", ""))[1] == "only":
         end = min(end, text.find(",", start, end) % (len(text) + 1))  # "can't swim, never learned"
     rest = text[start:end]
@@ -230,13 +232,15 @@ def _by_modal(text: str, group: VerbGroup, start: int, end: int) -> str | None:
 def _of_thing(text: str, clause: Clause, group: VerbGroup, start: int, end: int) -> str | None:
     if group.form == "be":
         return None if group.negated or group.verb == "was" else _being(text, clause, start, end, negated=False)
+    if group.verb == "went" and not _UP_TO.match(text, start, end):
+        return None
     known = group.verb in _THING_VERBS and group.words[:4] != "was " and _IS_THING.match(text, start, end)
     return "thing" if known and not group.negated and not _POINTING.match(text, start, end) else None
 
 
 _THING_VERBS = words.each(
     "cost run end start begin expire close open leave land arrive depart get got finish meet move moved weigh "
-    "measure turn take need lead shift shifted change changed"
+    "measure turn take need lead shift shifted change changed went"
 )
 _DESCRIBING = Pattern(
     r"(?i:(?:being|so|too|very|really|not|at\s\d+\s?(?:%|percent)|in\s(?:the|a|my|our)\s|on\s(?:the\s(?!\w+\sfloor)|"
@@ -306,8 +310,9 @@ def _is_named(text: str, start: int, end: int) -> bool:
 
 _SEASON = Pattern(r"(?i:in\s(?:the\s)?(?:spring|summer|autumn|fall|winter)|during\sthe\s(?:week|summer|winter))")
 _CURRENT = Pattern(r"(?i:^(?:new|current|own|present)\s)")
+_FOR_IT = Pattern(r"(?i:\sfor\s(?:it|them|this|that)\Z)")
 _NEAR = Pattern(r"(?i:(?:in|near|outside)\s)")
-_UP_TO = Pattern(r"(?i:(?:up|down)\sto\s.?\d)")
+_UP_TO = Pattern(r"(?i:(?:up|down)\sto\s\D{0,8}\d)")
 _NOW = r"(?:(?:now|currently|still|only|just|about|around|roughly|over|under|max|called|named|spelled|spelt)\s){0,2}"
 _VALUE = Pattern(rf"(?i:{_NOW}(?:an?\s|size\s|(?:the\s|\d+\s)?(?:[\"\u201c\x00$\u20ac\u00a3]|(?-i:[A-Z]))))")
 _NUMBER = Pattern(
