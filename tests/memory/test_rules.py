@@ -105,6 +105,7 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
     ],
     "new employer": [
         ("I joined Globex as an intern", [("employer", "Globex")]),
+        ("I joined Globex last year as a tester", [("employer", "Globex"), (None, "I joined Globex last year")]),
         ("I joined Globex, a small firm in Leeds", [("employer", "Globex")]),
         ("I got a job at Hooli!", [("employer", "Hooli")]),
         ("I started working at Umbrella", [("employer", "Umbrella")]),
@@ -148,6 +149,7 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
     "relative after": [
         ("Lena is my sister.", [("sister", "Lena")]),
         ("Dr. van Dam is my vet", [("vet", "van Dam")]),
+        ("Bo van der Beek is my coach", [("coach", "Bo van der Beek")]),
         ("Dr. Amir Khan is my dentist", [("dentist", "Amir Khan")]),
     ],
     "married": [("I'm married to Lena.", [("spouse", "Lena")]), ("I am engaged to Tomas", [("fiancé", "Tomas")])],
@@ -1117,10 +1119,21 @@ def test_only_a_value_has_a_key(text: str, key: str | None) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["I moved to Linux", "I moved to Slack.", "I moved to Marketing last month", "I moved to Level 9 in May",
-     "We moved from Jenkins to Buildkite", "We moved to Buildkite in May", "Choir moved to Thursdays",
-     "I joined Discord", "I joined Netflix last year", "I joined Ida's team", "I joined Unicef as a volunteer"],
-)  # fmt: skip
+    [
+        "I moved to Linux",
+        "I moved to Slack.",
+        "I moved to Marketing last month",
+        "I moved to Level 9 in May",
+        "We moved from Jenkins to Buildkite",
+        "We moved to Buildkite in May",
+        "Choir moved to Thursdays",
+        "I moved to Python 3.12 in May",
+        "I joined Discord as a joke",
+        "I joined Netflix last year",
+        "I joined Ida's team",
+        "I joined Unicef as a volunteer",
+    ],
+)
 def test_what_one_moves_to_or_joins_may_be_no_home_and_no_employer(text: str) -> None:
     assert {"home", "employer"}.isdisjoint(each.key for each in _read(text))
 

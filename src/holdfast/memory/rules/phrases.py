@@ -58,7 +58,9 @@ _LIST = Pattern(
 )
 _JOINED = Pattern(r"(?i:[ \t]{1,3}(?:and|or)[ \t]{1,3})")
 _SAINTS = frozenset({"st", "mt", "ft", "dr"})
-_INITIALS = Pattern(r"(?<!\w)(?:(?:[A-Z]\.[ ]){1,3}|(?:(?:van|von|de|der|den|di|du|la|del|al)[ ]){1,3})$")
+_INITIALS = Pattern(
+    r"(?<!\w)(?:(?:[A-Z]\.[ ]){1,3}|(?:[A-Z][\w'\u2019-]{1,20}[ ])?(?:(?:van|von|de|der|den|di|du|la|del|al)[ ]){1,3})$"
+)
 _INITIAL = Pattern(r"\.[ ][^\W\d_a-z]")
 _GAP = Pattern("[ \\t\u00a0]{1,2}")
 _REGION = Pattern(",[ \\t\u00a0]{1,2}")
@@ -161,7 +163,7 @@ def name_before(text: str, end: int) -> Phrase | None:
     if not good:
         return None
     start, stop = first + good[-1].start(), first + good[0].end()
-    initials = _INITIALS.search(text, max(0, start - 12), start)
+    initials = _INITIALS.search(text, max(0, start - 36), start)
     start = initials.start() if initials else start
     return Phrase(text[start:stop], start, stop)
 

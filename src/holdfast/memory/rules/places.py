@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules import vocabulary as words
-from holdfast.memory.rules.phrases import name_at, place_at, someone_before
+from holdfast.memory.rules.phrases import Phrase, name_at, place_at, someone_before
 from holdfast.memory.rules.reading import ADVERB, AM, HAVE, S, Sentence
 from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.when import Pattern
@@ -24,7 +25,7 @@ _MOVED = Pattern(
 _DWELLING = Pattern(
     r"(?i:\b(?:house|home|flat|apartment|family|kids|children|school|abroad|country|city|town|village|suburbs?|"
     r"here|there|back|over|relocated|alone|uni|university|landlord|rent|live|living|as\sa\s(?:kid|child|teenager|student)|"
-    r"for\s(?:work|love|(?:a|my|the|his|her)\s(?:\w+\s)?(?:job|studies|degree|phd))|when\s(?:i|we)\s(?:was|were)|"
+    r"(?:for|because\sof)\s(?:work|love|(?:a|my|the|his|her)\s(?:\w+\s)?(?:job|studies|degree|phd))|when\s(?:i|we)\s(?:was|were)|"
     rf"with\s(?:my|our|his|her)\s(?:{words.either(words.KIN)}|{words.either(words.PETS)}))\b)"
 )  # a team moves to Buildkite, and says no more of it
 _MOVED_TO = Pattern(rf"(?i:to{S}|into{S})")
@@ -75,9 +76,14 @@ def _is_home(sentence: Sentence, at: int, *, we: bool = False) -> bool:
     return place is not None and (dated or "," in place.text or _DWELLING.search(sentence.text) is not None)
 
 
+def _is_unit(text: str, place: Phrase) -> bool:
+    """Whether a name is a part of a firm, a stage or a version: "Marketing", "Plan B", "Python 3.12"."""
+    return _UNIT.match(place.text) is not None or re.match(r"\s?v?\d+\.\d", text[place.end :]) is not None
+
+
 def _at(sentence: Sentence, rule: str, start: int, at: int, *, moved: bool = False) -> Iterator[Extraction]:
     place = place_at(sentence.text, at)
-    if place is None or not sentence.states(start) or _SEASON.search(sentence.text) or _UNIT.match(place.text):
+    if place is None or not sentence.states(start) or _SEASON.search(sentence.text) or _is_unit(sentence.text, place):
         return
     yield sentence.link(
         rule, start, place.end, "lives in", place.text, key="home", valid_from=sentence.since(event=moved),
@@ -115,7 +121,7 @@ def _their_home(sentence: Sentence) -> Iterator[Extraction]:
             and going == (cue["way"] == "to")
             and sentence.states(name.start)
             and name_at(sentence.text, name.start)
-            and not _UNIT.match(place.text)
+            and not _is_unit(sentence.text, place)
             and (not going or _HAS_MOVED.match(cue[0]) or " " in name.text or _is_home(sentence, cue.end()))
         ):
             yield sentence.link(

@@ -26,8 +26,14 @@ _ENDED = Pattern(
     rf"(?i:\bI{S}(?:no{S}longer{S}work{S}(?:at|for)|(?:quit|left|resigned{S}from){S}(?:my{S}job{S}at{S}|"
     rf"my{S}position{S}at{S})|don['\u2019]t{S}work{S}(?:at|for)(?=[^.]{{1,60}}\bany ?more))(?:{S})?)"
 )
-_AS_STAFF = Pattern(r"(?i:\s(?:as|straight\sout\sof|right\safter)\s\w)")
+_AS_STAFF = Pattern(
+    r"(?i:[^,.;]{0,30}?\s(?:as\s(?!well\b|soon\b|if\b|an?\s(?:joke|test)\b)|straight\sout\sof\s|right\safter\s)\w)"
+)
 _NOT_STAFF = Pattern(
+    r"(?i:['\u2019]|\sfor\s|[^,.;]{0,30}?\sas\s(?:an?\s)?(?:\w+\s)?(?:member|customer|subscriber|user|volunteer|guest|fan|"
+    r"supporter)\b)"
+)
+_STAFF = Pattern(
     r"(?i:['\u2019]|\s(?:for\s|as\s(?:an?\s)?(?:\w+\s)?(?:member|customer|subscriber|user|volunteer|guest|fan|supporter)\b))"
 )
 _STAFF = Pattern(
@@ -166,7 +172,7 @@ def _their_work(sentence: Sentence) -> Iterator[Extraction]:
 
 RULES = (
     ExtractionRule("employer", "I work at Siemens; I'm employed by Siemens", _employer),
-    ExtractionRule("new employer", "I joined Siemens; I got a job at Siemens: a change", _new_employer),
+    ExtractionRule("new employer", "I joined Siemens as an intern; I got a job at Siemens: a change", _new_employer),
     ExtractionRule("left employer", "I no longer work at Siemens; I quit my job at Siemens", _left_employer),
     ExtractionRule("job", "I work as a nurse (at Siemens); my job is …", _job),
     ExtractionRule("profession", "I'm a software engineer (at Siemens), of known professions", _profession),
