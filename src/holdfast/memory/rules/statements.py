@@ -245,7 +245,7 @@ _THING_VERBS = words.each(
 _DESCRIBING = Pattern(
     r"(?i:(?:being|so|too|very|really|not|at\s\d+\s?(?:%|percent)|in\s(?:the|a|my|our)\s|on\s(?:the\s(?!\w+\sfloor)|"
     r"a\s|my\s|"
-    r"fire\b)|here|like|as|down|gone|late|stuck)(?!\w))"
+    r"fire\b)|here|like|as|down|gone|late|stuck|delayed|\d+\s\w+\s(?:late|behind|overdue))(?!\w))"
 )
 
 
@@ -317,7 +317,7 @@ _NOW = r"(?:(?:now|currently|still|only|just|about|around|roughly|over|under|max
 _VALUE = Pattern(rf"(?i:{_NOW}(?:an?\s|size\s|(?:the\s|\d+\s)?(?:[\"\u201c\x00$\u20ac\u00a3]|(?-i:[A-Z]))))")
 _NUMBER = Pattern(
     rf"(?i:{_NOW}\d[\d.,:]*(?![\d.,:])(?!\s(?-i:[A-Z]))(?P<passing>\s?(?:\w+\s){{0,2}}?(?:late|early|old|away|off|behind|"
-    r"ahead|left|overdue|long)\b)?)"
+    r"ahead|left|overdue|long|too)\b)?)"
 )
 _MONEY = Pattern(rf"(?i:{_NOW}{words.MONEY})")
 _TAKEN = words.each(
@@ -386,7 +386,8 @@ def _gives_a_value(name: str, group: VerbGroup, rest: str) -> bool:
     number = _NUMBER.match(rest)
     if number is None:
         return _VALUE.match(rest) is not None
-    sized = head_of(name) in heads_of("POSSESSIONS") and not _MONEY.match(rest)  # "my car is 4 m long"
+    alone = number.end() == len(rest) or _MONEY.match(rest) is not None
+    sized = head_of(name) in heads_of("POSSESSIONS") and not alone  # "my car is 4 m long"
     return not sized and not number["passing"]
 
 
