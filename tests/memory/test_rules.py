@@ -372,6 +372,8 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
 # Sentences of many kinds.
 VARIOUS: list[tuple[str, Facts]] = [
     ("I have asthma, can i swim", [(None, "has asthma")]),
+    ("Guess what, I'm allergic to latex", [("allergy:latex", "latex")]),
+    ("No idea why, but I'm allergic to celery", [("allergy:celery", "celery")]),
     ("is there a bakery near me, I live in Graz", [("home", "Graz")]),
     ("Had my tonsils out in 2015", [(None, "had their tonsils out in 2015")]),
     ("Ida lives in Graz and is my boss", [("home", "Graz")]),
@@ -722,6 +724,7 @@ SILENT: dict[str, list[str]] = {
         "no clue where i work, is it at Bosch",
         "remind me, am i allergic to latex",
         "do you remember i live in Graz",
+        "did you note that I'm vegan",
         "what is my name",
         "i live in Graz, don't i",
         "I work at Bosch, right",

@@ -97,13 +97,12 @@ _UNMARKED = Pattern(
     r"(?:i|we|he|she|it|they)\s(?=\w)|"
     rf"{_ELSE}(?:do|does|did|will|can|could|should|would){_NT}\s(?:my|our)\s{_KIN}|"
     rf"{_ELSE}(?:is|are|was|were|has|does){_NT}\s(?:my|our)\s|^(?:has|is|are|does)\s(?-i:[A-Z][\w'-]+\s)(?=\S)|"
-    rf"(?:do|does|did|have|are|were|would){_NT}\syou\s(?:ever\s|still\s|really\s|also\s)?"
-    r"(?=know|remember|think|recall|say|have|believe|got|noted|saved|stored)|"
+    rf"(?:do|did|have|are|were){_NT}\syou\s|would{_NT}\syou\s(?:say|think|know)\b|"
     r"(?:what|how|why|(?<!,\s)(?:who|where|when|which|whose))(?:['\u2019]s|\s(?:(?!(?:i|we|my|our|he|she|they|you|it|"
     r"the|this|that)\b)\w+\s){0,2}?(?:do|does|did|am|is|are|was|were|can|could|should|will|would|have|has|had))"
     rf"{_NT}\s(?=i\b|we\b|my\b|our\b)|"
     r"(?:any|no)\s(?:idea|clue|chance)\b|"
-    r"(?:remind\sme|tell\sme|guess)\s(?:what|who|where|when|which|how|if|whether)\b))"
+    r"(?:remind\sme|tell\sme|guess)\s(?:what|who|where|when|which|how|if|whether)\b(?!,)))"
 )
 """What asks about the speaker without a question mark: "do i live in Berlin", "is my sister called Lena"."""
 _UNMARKED_TAG = Pattern(
@@ -112,7 +111,7 @@ _UNMARKED_TAG = Pattern(
 )
 _TOLD_AFTER = Pattern(
     r"(?i:(?:,|\s-|\s?[\u2013\u2014(]|\.{2,}|\s(?:because|since|as|cos|cuz|coz|given\sthat|considering))\s*"
-    r"(?=(?:i|we|my|our|im)(?:\s|['\u2019])))"
+    r"(?:but\s)?(?=(?:i|we|my|our|im)(?:\s|['\u2019])))"
 )
 _IFS = Pattern(
     r"(?i:^\W{0,3}(?:(?:so|and|but|ok|hi|hey)\W{1,3})?(?:what\s)?if\b|\b(?:how\slong|long\sago|would\syou)\b)"
@@ -247,7 +246,8 @@ def sentences(
 def _of_question(whole: str, at: int, start: int, one: Callable[..., Sentence]) -> Iterator[Sentence]:
     """What a question takes for granted, and what is told after it: "is brie safe, I'm pregnant?"."""
     asking = whole[at:]
-    told = _TOLD_AFTER.search(asking) if _ASKS_AT_ONCE.match(asking) and not _IFS.search(asking) else None
+    at_once = _ASKS_AT_ONCE.match(asking) or _UNMARKED.match(asking)
+    told = _TOLD_AFTER.search(asking) if at_once and not _IFS.search(asking) else None
     if told and not _TAG.match(asking, told.end()):
         yield one(text=asking[told.end() :], at=start + at + told.end())
         asking = asking[: told.start()]
