@@ -17,6 +17,7 @@ import holdfast
 from holdfast.errors import NotFound
 from holdfast.memory import rules
 from holdfast.memory.extraction import Extraction
+from holdfast.memory.rules import complements, vocabulary
 from holdfast.records import EntryRef
 
 TIME = datetime(2023, 9, 13, 15, 0, tzinfo=UTC)  # a Wednesday
@@ -73,6 +74,10 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
         ("I just moved from Paris to Lyon.", [("home", "Lyon")]),
         ("We've moved back to Madrid", [("home", "Madrid")]),
         ("I recently relocated to Austin", [("home", "Austin")]),
+        ("I have moved to Braga, please send the kettle there", [("home", "Braga")]),
+        ("I moved to Tallinn with my girlfriend", [("home", "Tallinn")]),
+        ("I moved to Austin, Texas", [("home", "Austin, Texas")]),
+        ("Actually we moved to Zwolle in May", [("home", "Zwolle"), (None, "we moved to Zwolle in May")]),
     ],
     "origin": [
         ("I'm from Porto.", [("origin", "Porto")]),
@@ -88,6 +93,8 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
         ("Lena lives in Oslo.", [("home", "Oslo")]),
         ("My sister Lena now lives in Oslo", [("home", "Oslo"), ("sister", "Lena")]),
         ("Tom Baker moved to Chicago", [("home", "Chicago")]),
+        ("Ilse's moved to Ptuj", [("home", "Ptuj")]),
+        ("Ilse moved to Ptuj in May", [("home", "Ptuj")]),
     ],
     "employer": [
         ("I work at Siemens.", [("employer", "Siemens")]),
@@ -98,6 +105,8 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
     ],
     "new employer": [
         ("I joined Globex as an intern", [("employer", "Globex")]),
+        ("I joined Globex last year as a tester", [("employer", "Globex"), (None, "I joined Globex last year")]),
+        ("I joined Globex, a small firm in Leeds", [("employer", "Globex")]),
         ("I got a job at Hooli!", [("employer", "Hooli")]),
         ("I started working at Umbrella", [("employer", "Umbrella")]),
     ],
@@ -130,6 +139,7 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
         ("My wife Lena loves tea.", [("wife", "Lena"), (None, "wife Lena loves tea")]),
         ("My wife, Lena, is a doctor.", [("wife", "Lena"), (None, "wife Lena is a doctor")]),
         ("my dog is called Rex", [("dog", "Rex")]),
+        ("My vet is Dr. de Boer", [("vet", "Dr. de Boer")]),
         ("My older brother's name is Paul", [("brother", "Paul")]),
         ("I have a cat named Misha.", [("cat", "Misha")]),
         ("My boss is Carla Jones", [("boss", "Carla Jones")]),
@@ -138,12 +148,19 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
     ],
     "relative after": [
         ("Lena is my sister.", [("sister", "Lena")]),
+        ("Dr. van Dam is my vet", [("vet", "van Dam")]),
+        ("Bo van der Beek is my coach", [("coach", "Bo van der Beek")]),
         ("Dr. Amir Khan is my dentist", [("dentist", "Amir Khan")]),
     ],
     "married": [("I'm married to Lena.", [("spouse", "Lena")]), ("I am engaged to Tomas", [("fiancé", "Tomas")])],
     "relatives": [
         ("My kids are Tom and Max.", [("kid", "Tom"), ("kid", "Max")]),
         ("I have two sons, Tom and Max.", [("son", "Tom"), ("son", "Max"), ("count:sons", "two sons")]),
+        (
+            "We've got three kids: Nel, who's 9, little Siem and Bo",
+            [("count:children", "three kids"), ("kid", "Nel"), ("kid", "Siem"), ("kid", "Bo"), (None, "kid Nel is 9")],
+        ),
+        ("My sons are Tom (4 months) and Max", [("son", "Tom"), ("son", "Max"), (None, "son Tom is 4 months")]),
         ("Our cats are called Luna, Nero and Pip", [("cat", "Luna"), ("cat", "Nero"), ("cat", "Pip")]),
     ],
     "likes": [
@@ -163,7 +180,9 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
         ("I'm not a fan of horror films", [("likes:horror films", "horror films")]),
         ("I really dislike small talk", [("likes:small talk", "small talk")]),
     ],
-    "no longer likes": [("I no longer like coffee.", [("likes:coffee", "coffee")])],
+    "no longer likes": [("I no longer like coffee.", [("likes:coffee", "coffee")]),
+        ("I've gone off beetroot", [("likes:beetroot", "beetroot")]),
+    ],
     "favourite": [
         ("My favourite colour is blue.", [("favourite:colour", "blue")]),
         ("my favorite ice cream flavor is pistachio", [("favourite:ice cream flavor", "pistachio")]),
@@ -194,6 +213,7 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
     ],
     "birthday": [
         ("My birthday is 8 May.", [("birthday", "8 May")]),
+        ("my gran's birthday is 3 May, mine is 8 June", [(None, "gran's birthday is 3 May"), ("birthday", "8 June")]),
         ("My birthday is on March 3rd", [("birthday", "3 March")]),
         ("I was born on 12 July 1990", [("birthday", "12 July 1990")]),
         ("I was born in 1990.", [("birth_year", "1990")]),
@@ -218,6 +238,7 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
         ('We decided to watch "Dune" tonight', [(None, 'We decided to watch "Dune" tonight')]),
         ("We've agreed on a budget of 5,000 euros", [("decision:budget", "agreed on a budget")]),
         ("I've decided against the move", [(None, "decided against")]),
+        ("We decided to keep the token in a cookie", [(None, "keep the token in a cookie")]),
     ],
     "correction": [
         ("No, I meant Tuesday.", [(None, "I meant Tuesday")]),
@@ -264,6 +285,10 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
         ("Thunder scares me.", [(None, "Thunder scares Ana")]),
         ("Nobody in our house eats pork", [(None, "Nobody in Ana's house eats pork")]),
         ("Two of my cousins are deaf", [(None, "Two of Ana's cousins are deaf")]),
+        ("Nel can't have dairy or eggs", [(None, "Nel cannot have dairy or eggs")]),
+        ("Nel plays the harp", [(None, "Nel plays the harp")]),
+        ("Nel, who's 9, is off sick", [(None, "Nel is 9")]),
+        ("Nel is allergic to latex", [(None, "Nel is allergic to latex")]),
         ("Purple is my colour.", [(None, "Purple is Ana's colour")]),
     ],
     "reasoned instruction": [
@@ -278,9 +303,13 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
         ("My friend lives in Rome", [(None, "Ana's friend lives in Rome")]),
         ("I work from home", [(None, "works from home")]),
         ("I joined a gym", [(None, "joined a gym")]),
-        ("I live in a small flat.", [("home", "lives in a small flat")]),
+        ("I live in a small flat.", [(None, "lives in a small flat")]),
+        ("We live near Lake Bled", [("home", "lives near Lake Bled")]),
         ("My wife is a doctor.", [(None, "Ana's wife is a doctor")]),
         ("Hi! My thesis deadline has moved to 3 June", [(None, "thesis deadline has moved to 3 June (2024-06-03)")]),
+        ("My ring size is 54 and Nel already wears 56", [("ring size", "is 54")]),
+        ("I take rizatriptan for it", [(None, "takes rizatriptan")]),
+        ("The mortgage went up to 1,610", [("mortgage", "mortgage went up to 1,610")]),
         ("I can't do Mondays", [(None, "cannot do Mondays")]),
         ("my bike is a size 54 Canyon, which saddle fits?", [("bike", "size 54 Canyon")]),
     ],
@@ -297,7 +326,14 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
     "identifier": [
         ("my tracking number: 1Z77K20934", [("tracking number", "1Z77K20934")]),
         ("The gate code is 5309.", [("gate code", "5309")]),
-        ("Booking reference XK29QP", [("booking reference", "XK29QP")]),
+        ("My locker code is 4412", [("locker code", "4412")]),
+        ("Booking reference XK29QP", [(None, "XK29QP")]),
+        ("My booking reference at the Astoria is XK29QP", [("booking reference at astoria", "XK29QP")]),
+        (
+            "I ordered a kettle too, order number ZA-5512.",
+            [("order number for kettle", "order number for a kettle is ZA-5512")],
+        ),
+        ("My gate code is 5309, it's 5310 now", [("gate code", "gate code is 5310")]),
         ("Car reg's YK68 DNE", [("car reg", "YK68 DNE")]),
         ("Policy ref AX-5519/2 with Aviva, thanks", [("policy ref with aviva", "AX-5519/2")]),
         ("NHS number 943 476 5919", [("nhs number", "943 476 5919")]),
@@ -306,7 +342,9 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
         ("Wednesday evenings are chess club", [(None, "wednesday evenings are chess club")]),
     ],
     "budget": [
-        ("Our budget for the kitchen is 8,000 euros.", [("budget", "budget for the kitchen is 8,000 euros")]),
+        ("Our budget for the kitchen is 8,000 euros.", [("budget for kitchen", "for the kitchen is 8,000 euros")]),
+        ("My camera budget is now 700 euros", [("camera budget", "budget is now 700 euros")]),
+        ("A chair for work, budget 200 euros", [("budget", "budget 200 euros")]),
         ("I don't want to spend more than $40", [(None, "does not want to spend more than $40")]),
     ],
     "reach": [
@@ -333,6 +371,13 @@ SAID: dict[str, list[tuple[str, Facts]]] = {
 
 # Sentences of many kinds.
 VARIOUS: list[tuple[str, Facts]] = [
+    ("I have asthma, can i swim", [(None, "has asthma")]),
+    ("Guess what, I'm allergic to latex", [("allergy:latex", "latex")]),
+    ("No idea why, but I'm allergic to celery", [("allergy:celery", "celery")]),
+    ("is there a bakery near me, I live in Graz", [("home", "Graz")]),
+    ("Had my tonsils out in 2015", [(None, "had their tonsils out in 2015")]),
+    ("Ida lives in Graz and is my boss", [("home", "Graz")]),
+    ("is my cousin Ida right about olives, i hate them", [("cousin", "Ida")]),
     ("my moms turning 70 in October", [(None, "Ana's mom is turning 70 in October")]),
     ("hes called Otto, my dog", []),
     ("Retired in 2019 after thirty years at the mint", [(None, "retired in 2019")]),
@@ -360,11 +405,11 @@ VARIOUS: list[tuple[str, Facts]] = [
     ("I've never eaten meat", [(None, "has never eaten meat")]),
     ("I rarely drink", [(None, "rarely drinks")]),
     ("im new to the area", [(None, "is new to the area")]),
-    ("My Dutch is pretty rusty", [("dutch", "Dutch is pretty rusty")]),
+    ("My Dutch is pretty rusty", [(None, "Dutch is pretty rusty")]),
     ("My neighbour's cat sleeps on our roof every night", [(None, "neighbour's cat sleeps on their roof every night")]),
     ("Can I eat brie, I'm pregnant?", [(None, "is pregnant")]),
-    ("My order no. is 5512-08, where is it?", [("order no", "5512-08")]),
-    ("my train is on friday at 9", [("train", "(2023-09-15)")]),
+    ("My order no. is 5512-08, where is it?", [(None, "5512-08")]),
+    ("my train is on friday at 9", [(None, "(2023-09-15)")]),
     ("I'm German.", [(None, "is German")]),
     ("I'm Italian by heritage", [(None, "is Italian by heritage")]),
     ("I'm a morning person", [(None, "is a morning person")]),
@@ -451,8 +496,8 @@ VARIOUS: list[tuple[str, Facts]] = [
         [("employer", "Intel")],
     ),
     (
-        "I joined Spotify two years ago",
-        [("employer", "Spotify"), (None, "I joined Spotify two years ago (2021-01-01 to 2021-12-31)")],
+        "I joined Spotify as a tester two years ago",
+        [("employer", "Spotify"), (None, "I joined Spotify as a tester two years ago (2021-01-01 to 2021-12-31)")],
     ),
     ("Maya works as a vet", [("job", "vet")]),
     ("My son Arjun starts school tomorrow", [("son", "Arjun"), (None, "starts school tomorrow (2023-09-14)")]),
@@ -509,7 +554,6 @@ MISSED = [
 MISTAKEN = [
     "My name is Legion for we are many is a Bible verse",
     "my doctor May visit",
-    "I moved to Settings and clicked Save",
     "We moved from Jenkins to Buildkite",
     "My wife Is Amazing",
 ]
@@ -642,6 +686,14 @@ SILENT: dict[str, list[str]] = {
         "Paris is my favourite",
         "Lena works hard",
         "Tom lives in fear",
+        "Dogs can't eat onions",
+        "Vegans can't have dairy",
+        "Glenn Gould plays the piano",
+        "If Nel can't have dairy, what then",
+        "I'm allergic to nothing, luckily",
+        "I've gone off the road",
+        "Our boiler went at 9",
+        "The blue one is free, mine is 8 June",
         "London is calling",
         "I dreamed that I lived in Rio",
         "In this game I live in Skyrim",
@@ -659,6 +711,25 @@ SILENT: dict[str, list[str]] = {
         "I live in Berlin, right?",
         "I work at Siemens, do I?",
         "So my wife is Lena, is she?",
+    ],
+    "questions without a mark": [
+        "do we live in Graz",
+        "ok so do i like olives",
+        "did i mention i work at Bosch",
+        "is my cousin called Ida",
+        "Is my cousin called Ida?",
+        "isn't our cat called Miso",
+        "have we settled on Postgres",
+        "am i vegan",
+        "no clue where i work, is it at Bosch",
+        "remind me, am i allergic to latex",
+        "do you remember i live in Graz",
+        "did you note that I'm vegan",
+        "what is my name",
+        "i live in Graz, don't i",
+        "I work at Bosch, right",
+        "has Ida Moser moved to Graz",
+        "is Ida living in Graz",
     ],
     "supposed": [
         "If I lived in Paris, I'd eat croissants.",
@@ -684,6 +755,15 @@ SILENT: dict[str, list[str]] = {
         "I'm not allergic to nuts.",
         "I'm not vegetarian.",
         "My name is not Bob.",
+        "Our budget isn't 900 euros",
+        "my budget is no longer 1,200 euros",
+        "The budget was never 1,200 euros",
+        "our budget was $500",
+        "The budget for the harbour is $3 million",
+        "Norway's budget is $300 billion",
+        "What is a realistic budget of $300 good for",
+        "My order number was A77123",
+        "My gate code isn't 5309",
         "It's not true that I live in Paris.",
         "I never said I work at Acme",
         "Lena is not my sister.",
@@ -744,6 +824,10 @@ SILENT: dict[str, list[str]] = {
         "I had pizza last night.",
         "I can't eat another bite.",
         "My wife is asleep.",
+        "My gran can't swim today",
+        "I can't drive tonight, my eyes hurt",
+        "My bus is delayed until 11:00",
+        "My bus is 20 minutes late",
     ],
     "a part, or a joke": [
         "Pretend you're my doctor. I have asthma.",
@@ -752,7 +836,25 @@ SILENT: dict[str, list[str]] = {
         "My character is a 40-year-old detective named Rex.",
         "You are now a pirate. I have a parrot.",
     ],
-    "secret": ["My password is hunter2.", "My PIN is 4471.", "My card's CVV number is 123"],
+    "secret": [
+        "My password is hunter2.",
+        "My PIN is 4471.",
+        "My card's CVV number is 123",
+        "my verification code is 481516",
+        "One-time code: 481516",
+        "our 2fa code is 481516 now",
+        "backup code is QX12-CD34",
+        "my account's recovery codes are 88-11 and 88-12",
+        "my authenticator code: 481516",
+        "My security code is 481516.",
+        "my login code is 4815",
+        "My social security number is 078-05-1120",
+        "my passwd is Swordfish1",
+        "The PUK is 48151623",
+        "It's not hunter2 but Hunter3, my password",
+        "We decided to use Swordfish as password",
+        "From now on use the passphrase Swordfish",
+    ],
     "pasted": [
         "---- Original Message ----\nI live in Rome and my name is Bob.",
         "FYI\nFrom: Bob <bob@x.org>\nSubject: hello\n\nI live in Rome.",
@@ -820,6 +922,12 @@ SILENT: dict[str, list[str]] = {
         "I moved the file to Trash.",
         "I moved on.",
         "I joined the call late.",
+        "I moved to Settings and clicked Save",
+        "I joined Ida for lunch",
+        "Logistics moved to Fridays",
+        "Ida moved to Plan C yesterday",
+        "Billing moved to Stripe",
+        "Standup's moved to Zoom",
         "The meeting is on Friday.",
         "Turned 40 pages.",
         "Like I said.",
@@ -883,6 +991,12 @@ def test_a_rule_alone_finds_its_own_and_only_under_its_name(name: str) -> None:
     for text, facts in SAID[name]:
         found = _read(text, rules=[rules.rule(name)])
         assert {each.rule for each in found} == ({name} if facts else set())
+
+
+def test_every_check_that_a_verb_names_exists_and_none_is_left_over() -> None:
+    tables = (vocabulary.DOES, vocabulary.DID, vocabulary.DOING, vocabulary.NEVER_DOES)
+    named = {check for table in tables for _, check in table.values()}
+    assert named - {"bare"} == set(complements.PATTERNS)
 
 
 def test_an_unknown_rule_is_not_found() -> None:
@@ -955,6 +1069,7 @@ def test_an_event_is_episodic_and_holds_for_its_interval() -> None:
         ("Where do you fly from?", "What do you mean?"),
         ("Do you have any allergies?", "No."),
         ("What is your password?", "Hunter22"),
+        ("What is your recovery code?", "QX12-CD34"),
         ("What is your question?", "Berlin or Bonn"),
     ],
 )
@@ -980,6 +1095,54 @@ def test_she_is_the_one_person_named_in_the_sentence_before() -> None:
     assert _read("My niece and my boss are here. She's vegan.") == []
 
 
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("My van is a 2009 Vito", "van"),
+        ("My van is 2009 Vito", "van"),
+        ("My bank is Monzo.", "bank"),
+        ("My gym is the Forum", "gym"),
+        ("My rent is about 900 euros", "rent"),
+        ("My ring size is 54", "ring size"),
+        ("My mortgage is 1,480 euros", "mortgage"),
+        ("My van is at Bo's workshop", None),
+        ("My van is 12 years old", None),
+        ("My van is 5 metres long", None),
+        ("My bank is closed at 5", None),
+        ("My rent is due on Friday", None),
+        ("My rent is 900 euros too high", None),
+        ("My locker is 212", "locker"),
+        ("My gym is on the third floor", None),
+        ("My budget is tight", None),
+        ("We live in a crooked old house on the Nikolaikirchhof, number 9, with a dog", None),
+    ],
+)
+def test_only_a_value_has_a_key(text: str, key: str | None) -> None:
+    """What is somewhere, or in some state, is what it was: "my van is at the workshop" replaces no van."""
+    assert {each.key for each in _read(text)} == {key}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I moved to Linux",
+        "I moved to Slack.",
+        "I moved to Marketing last month",
+        "I moved to Level 9 in May",
+        "We moved from Jenkins to Buildkite",
+        "We moved to Buildkite in May",
+        "Choir moved to Thursdays",
+        "I moved to Python 3.12 in May",
+        "I joined Discord as a joke",
+        "I joined Netflix last year",
+        "I joined Ida's team",
+        "I joined Unicef as a volunteer",
+    ],
+)
+def test_what_one_moves_to_or_joins_may_be_no_home_and_no_employer(text: str) -> None:
+    assert {"home", "employer"}.isdisjoint(each.key for each in _read(text))
+
+
 def test_an_instruction_is_procedural() -> None:
     (found,) = _read("Please always answer in French.")
     assert (found.kind, found.key) == ("procedural", None)
@@ -999,7 +1162,7 @@ def test_an_instruction_is_procedural() -> None:
         ("No problem, I live in Bonn.", False, False),
         ("That's wrong. I live in Bonn.", True, False),
         ("I was wrong, I live in Bonn.", True, False),
-        ("Actually, I moved to Bonn.", False, False),
+        ("Actually, I moved to Bonn last year.", False, False),
         ("Actually, I now live in Bonn.", False, False),
         ("Actually, I no longer live in Bonn.", False, True),
         ("I don't live in Bonn any more.", False, True),

@@ -52,7 +52,7 @@ def test_a_change_supersedes_and_the_old_value_stays(store: holdfast.Store, cloc
     thread, memory = store.thread("t", user="ana"), store.memory(user="ana")
     thread.append(said("I live in Lisbon."))
     clock.advance(86_400)
-    thread.append(said("I moved to Berlin."))
+    thread.append(said("I moved from Lisbon to Berlin."))
     learned = memory.learn("t")
     keys = {one.key for one in learned if one.key and ("Lisbon" in one.text or "Berlin" in one.text)}
     assert len(keys) == 1

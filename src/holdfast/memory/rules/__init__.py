@@ -34,8 +34,10 @@ from holdfast.memory.rules import (
     vocabulary,
     work,
 )
+from holdfast.memory.rules.complements import SECRET
 from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.records import EntryRef
+from holdfast.when import Pattern
 
 __all__ = ["RULES", "Extraction", "ExtractionRule", "extract", "rule"]
 
@@ -63,6 +65,8 @@ _BESIDE = vocabulary.each("statement relative relatives married happened introdu
     "relative after",
     "as one",
 }
+_DIGIT = Pattern(r"\d")
+_OTHERWISE = Pattern(r"(?i:\b(?:token|secret)\b)")
 _SPEAKERS = frozenset({"user", "human", "person", "customer", ""})
 """Roles whose "I" is a person. An assistant's "I", a tool's output and a system's text state nothing about anyone."""
 
@@ -98,8 +102,15 @@ def extract(
         text, subject=subject, who=speaker or subject, time=time, ref=ref, asked=asked or ""
     ):
         reading_it = [one for one in chosen if (one.asked or not sentence.question) and (sentence.own or not one.own)]
-        found += _not_twice([each for one in reading_it for each in one.find(sentence)])
+        told = [each for one in reading_it for each in one.find(sentence)]
+        found += _not_twice([each for each in told if not _secret(each, sentence.text)])
     return _settled(found)
+
+
+def _secret(found: Extraction, sentence: str) -> bool:
+    """Whether a finding may hold a password or the like. A token or a secret may be any, where there is no digit."""
+    said = sentence if found.rule == "correction" else found.quote
+    return SECRET.search(said if _DIGIT.search(said) else _OTHERWISE.sub("", said)) is not None
 
 
 def _not_twice(found: list[Extraction]) -> list[Extraction]:
@@ -126,6 +137,7 @@ def _covers(one: Extraction, statement: Extraction) -> bool:
     if one.rule == "statement" or (one.rule == "age" and one.end < statement.end and " and " in statement.text):
         return False  # "I'm 16 and dyslexic" says more than an age
     same = one.key is not None and one.key == statement.key
+    same = same or (one.rule == "identifier" and one.start == statement.start)
     return one.rule not in _BESIDE or same or bool(one.object and statement.text.endswith(one.object))
 
 

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules.clauses import third
+from holdfast.memory.rules.complements import SECRET
 from holdfast.memory.rules.phrases import folded, place_at, things_at
 from holdfast.memory.rules.reading import Sentence
 from holdfast.memory.rules.rule import ExtractionRule
-from holdfast.memory.rules.vocabulary import MONEY, NEVER_KEPT, either
+from holdfast.memory.rules.vocabulary import MONEY
 from holdfast.when import Pattern
 
 _WHERE = Pattern(r"(?i:\bwhere\s(?:do|will|would)\syou\s(?P<verb>fly|travel|leave|depart|start|set\soff)\sfrom\b)")
@@ -34,7 +35,7 @@ _NO_VALUE = Pattern(
     "what|how|who|where|when|that|"
     r"this|depends|whatever|any|same|later|both|either|tell|thanks|please|don['\u2019]t)\b)"
 )
-_SECRET = Pattern(rf"(?i:\b(?:{either(NEVER_KEPT)}|card|question|opinion|favou?rite|point|plan|problem)\b)")
+_NOT_KEPT = Pattern(r"(?i:\b(?:card|question|opinion|favou?rite|point|plan|problem)\b)")
 _VALUE = Pattern(rf"(?:.*[A-Z\d]|(?i:.*{MONEY}))")
 _WORDS = 8
 
@@ -72,7 +73,9 @@ def _answer(sentence: Sentence) -> Iterator[Extraction]:
                 object=thing.text,
             )
     elif (
-        (what := _WHAT.search(asked)) is not None and not _SECRET.search(what[0]) and _VALUE.match(sentence.text, start)
+        (what := _WHAT.search(asked)) is not None
+        and not (SECRET.search(what[0]) or _NOT_KEPT.search(what[0]))
+        and _VALUE.match(sentence.text, start)
     ):
         name = what["what"] or f"{what['noun']} {what['at']} their {what['place']}"
         name, value = name.lower(), sentence.words(start, len(sentence.text))

@@ -67,7 +67,6 @@ _WHEN = Pattern(
     r"yesterday|tomorrow|today|tonight|these\sdays|nowadays))(?:,\s*|"
     r"\s+)(?=(?:i|we|my|our)(?:\s|['\u2019])))"
 )
-_DROPPED_WHEN = Pattern(r"(?i:(?:yesterday|(?:last|this)\s\w+),?\s+)")
 _I = Pattern(
     r"(?i:(?:i|we|(?:both|all|the\stwo)\sof\sus|(?:me|my\s[\w-]+(?:\s(?-i:[A-Z]\w+))?|(?-i:[A-Z]\w+)(?:\sfrom\s\w+)?)\sand\s(?:i|me))(?=[\s'\u2019])|"
     r"i(?=(?:m|ve)\b))"
@@ -84,7 +83,8 @@ _OWN_INSIDE = Pattern(r"(?i:\b(?:my|our)\b)")
 _THE = Pattern(r"(?i:the\s)")
 NAME = (
     r"(?-i:(?:mr|mrs|ms|dr)\.?\s[a-z][\w'\u2019-]+|"
-    r"(?:(?:Mr|Mrs|Ms|Dr|Prof)\.?\s)?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+(?:\s[A-Z][\w'\u2019-]+){0,2})"
+    r"(?:(?:Mr|Mrs|Ms|Dr|Prof)\.?\s(?:(?:van|von|de|der|den|di|du|la|al)\s){0,3})?(?:[A-Z]\.\s){0,3}[A-Z][\w'\u2019-]+"
+    r"(?:\s(?:(?:van|von|de|der|den|di|du|la|al)\s){0,3}[A-Z][\w'\u2019-]+){0,2})"
 )
 WHO = rf"(?:{words.either(words.KIN)}|{words.either(words.ROLES)}|{words.either(words.PETS)})"
 _ANTECEDENT = Pattern(
@@ -209,7 +209,8 @@ def clauses(text: str, before: str = "") -> Iterator[Clause]:
 
 
 _ITS_PART = Pattern(r"\s[a-z]{3,}(?<!ing)(?<!ed)(?:\s[a-z]{3,})?\s(?:is|are|was|has)\b")
-_THE_OTHER = Pattern(r"(?i:the\s(?:\w+\s)?\w+\s(?:is|are|was|has)\b|(?:it|this|that|there)\b)")
+_THE_OTHER = Pattern(r"(?i:the\s(?:\w+\s)?\w+\s(?:is|are|was|has)\b|(?:it|this|that|there|mine)\b)")
+_NAMED_DOES = Pattern(rf"[A-Z][\w'\u2019-]+\s(?:(?:{'|'.join(sorted(_ADVERBS))})\s)?(\w+)\b")
 _APPOSED = Pattern(
     rf"(?i:(?:^|[,.]\s|\b(?:and|but|so|because)\s)(?P<start>)(?:(?P<name>{NAME}),\s(?:my|"
     rf"our)\s(?P<kin>(?:[\w-]+\s)?{WHO})|"
@@ -256,12 +257,16 @@ def _opens(text: str, at: int, join: str, mark: str) -> bool:
     word = token[0].lower() if token else ""
     if join == "and" and (_THE_OTHER.match(text, at) or (mark == "," and _goes_on_apart(text, at))):
         return True
+    named = _NAMED_DOES.match(text, at) if join == "and" else None
+    if named is not None and _is_finite(named[1].lower()):
+        return True  # "… is 39 and Lena wears 40"
     if join in ("and", "or", "plus", "then"):
         return _is_finite(word) or word in ("want", "need", "would", "am", "never") or _verbs().get(word) == "doing"
     if join in ("since", "as", "while") or mark not in (",", ":", "\u2013", "\u2014", "-"):
         return False
     return (
         bool(_CLOSER.match(text, at))
+        or word in ("mine", "ours")
         or word in words.BARE.split()
         or (mark == "," and _verbs().get(word) in ("did", "do"))
     )
@@ -450,10 +455,6 @@ def _antecedent(before: str) -> str:
         return ""
     name = next((each["name"] or each["named"] for each in found if each["name"] or each["named"]), "")
     return f"{who.pop()} {name}".strip()
-
-
-def antecedent_of(text: str) -> str:
-    return _antecedent(text)
 
 
 def verb_group(text: str, clause: Clause) -> VerbGroup | None:

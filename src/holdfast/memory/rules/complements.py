@@ -28,10 +28,10 @@ _DRUG = (
     "statins?|"
     r"antihistamines?|vitamin\s\w+|iron|blood\sthinners?|antidepressants?|beta\sblockers?|painkillers|steroids|"
     "warfarin|"
-    r"\w{4,}(?:pril|statin|formin|oxine|pine|zole|olol|sartan|amide|oxetine|azepam|traline|cillin|phen|profen|tine|"
+    r"\w{4,}(?:triptan|lukast|gliptin|xaban|pril|statin|formin|oxine|pine|zole|olol|sartan|amide|oxetine|azepam|traline|cillin|phen|profen|tine|"
     r"idate|melatonin))\b)"
 )
-_SPORT = (
+SPORT = (
     "football|soccer|tennis|basketball|volleyball|handball|rugby|hockey|chess|golf|badminton|squash|cricket|"
     "baseball|poker|"
     "bridge|darts|padel|table tennis|ping pong|d&d|video games|lacrosse|softball|water polo|bass|guitar|piano|"
@@ -67,9 +67,8 @@ PATTERNS: dict[str, str] = {
     ),
     "joined": (
         r"(?!(?:the|an?|this|that|your)\s(?:\w+\s)?(?:call|meeting|chat|queue|line|zoom|discussion|server|wifi|"
-        r"channel)\b|in\b|late\b|them\b|us\b|you\b)\S"
+        r"channel)\b|in\b|late\b|them\b|us\b|you\b|[^,.]{2,30}\sfor\s(?:lunch|dinner|coffee|drinks?|a\s\w+)\b)\S"
     ),
-    "during": rf"(?:during|on|in|for|every|until|before|.*?{words.RECURRING})",
     "drives": (
         rf"(?:the\s(?:[\w-]+\s){{0,3}}(?:bus|tram|train|taxi|school\srun|night\sbus)\b|{_OWN_NP}{_OWNED}\b|{_MODEL}|(?:trucks?|buses|a\s(?:truck|bus|taxi|cab|tram|van|forklift|lorry)|"
         r"lorries|trains|taxis|for\s(?-i:[A-Z])|to\swork|manual|stick)\b)"
@@ -105,7 +104,7 @@ PATTERNS: dict[str, str] = {
         r"hearing\saids?)\b|an?\s(?-i:[A-Z])|(?-i:[A-Z][\w-]+)\b.*?\b(?:at\swork|at\shome|at\sschool|for\swork|"
         r"for\smy|on\smy|and\s(?-i:[A-Z])))"
     ),
-    "play": rf"(?:the\s|in\san?\s|for\s|as\s|(?:\w+\s){{0,2}}(?:{_SPORT})\b)",
+    "play": rf"(?:the\s|in\san?\s|for\s|as\s|(?:\w+\s){{0,2}}(?:{SPORT})\b)",
     "in": r"(?:in|with)\s",
     "when": rf".*?(?:{words.RECURRING}|{words.CLOCK})",
     "whom": rf"(?!{words.RECURRING}|{words.CLOCK}|by\b|at\b|in\b|on\b)\S.*?(?:{words.RECURRING}|{words.CLOCK})",
@@ -281,9 +280,12 @@ PATTERNS: dict[str, str] = {
     "ear": r"(?:out\sof|in|on|with)\s(?:my|his|her|one)\s",
 }  # fmt: skip
 SECRET = Pattern(
-    rf"(?i:\b(?:{words.either(words.NEVER_KEPT)}|(?:credit|debit) card|security code|card\b[^.]{{0,30}}?(?:\d[ "
-    rf"-]?){{13,19}})\b)"
+    rf"(?i:\b(?:{words.either(words.NEVER_KEPT)}|(?:credit|debit) card|card\b[^.]{{0,30}}?(?:\d[ -]?){{13,19}}|"
+    r"(?:verification|one[- ]?time|single[- ]use|(?:two|multi)[- ](?:factor|step)|back-?up|"
+    r"recovery|seed|restore|reset|authenticat(?:or|ion)|authori[sz]ation|security|log-?in|sign-?in|sms|tan)\s"
+    r"(?:\w+\s)?(?:codes?|phrases?|keys?|words|numbers?))\b)"
 )
+"""What lets someone in as the speaker. The code of a door or a locker is an everyday thing, and is kept."""
 _COMPILED = {name: Pattern(rf"(?i:{body})") for name, body in PATTERNS.items()}
 _AMOUNT = Pattern(
     r"(?i:(?:too\s)?(?:much|a\slot|lots|enough|another|anything|more|breakfast|lunch|dinner|today|well|very)\b)"

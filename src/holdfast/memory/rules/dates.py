@@ -21,7 +21,7 @@ from holdfast.when.words import FULL_MONTHS
 
 _BIRTHDAY = Pattern(
     rf"(?i:\bmy{S}birthday{S}(?:is|falls)(?:{S}actually)?(?:{S}on)?{S}(?:the{S})?|"
-    rf"\bmy{S}birthday['\u2019]s{S}(?:on{S})?|\bI{S}was{S}born{S}(?:on|in){S}(?:the{S})?)"
+    rf"\bmy{S}birthday['\u2019]s{S}(?:on{S})?|(?P<mine>\bmine{S}is{S})(?:on{S})?(?:the{S})?|\bI{S}was{S}born{S}(?:on|in){S}(?:the{S})?)"
 )
 _ANNIVERSARY = Pattern(rf"(?i:\b(?:my|our){S}(?:wedding{S})?anniversary{S}(?:is|falls)(?:{S}on)?{S}(?:the{S})?)")
 _NOUN = (
@@ -66,6 +66,8 @@ def _birthday(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _BIRTHDAY.finditer(sentence.text):
         span = _span_at(sentence, cue)
         if span is None or not sentence.states(cue.start()):
+            continue
+        if cue["mine"] and "birthday" not in sentence.text[: cue.start()].lower():
             continue
         if span.kind == "day" and span.since:
             said = f"{_day_and_month(span)}{_year(span)}"

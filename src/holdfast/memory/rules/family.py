@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules import vocabulary as words
-from holdfast.memory.rules.phrases import name_at, name_before, names_at
+from holdfast.memory.rules.phrases import AGED, name_at, name_before, names_at
 from holdfast.memory.rules.reading import ADVERB, AM, S, Sentence
 from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.when import Pattern
@@ -46,10 +46,11 @@ _HAVE_A = Pattern(
 )
 _IS_MY = Pattern(rf"(?i:{S}is{S}(?:my|our){S}{_SIZE}{_KIN}\b)(?!['\u2019-])")
 _APPOSED = Pattern(rf"(?i:,{S}(?:my|our){S}{_SIZE}{_KIN}\b)(?=,)")
+_COPULA = Pattern(r"(?i:\b(?:is|are|was|were)(?:n['\u2019]?t)?\s\Z)")
 _MARRIED = Pattern(rf"(?i:{AM}{S}{ADVERB}(?P<how>married|engaged){S}to{S}|\bI{S}married{S})")
 _SEVERAL = Pattern(
     rf"(?i:\b(?:(?:my|our){S}(?:two{S}|three{S}|four{S})?(?P<mine>{_PLURAL})(?:{S}are(?:{S}called|{S}named)?|"
-    rf"['\u2019]{S}names{S}are|,)|(?:I|we){S}have{S}(?:[^\W_]{{1,8}}{S})?(?P<have>{_PLURAL})(?:,|:|{S}called|"
+    rf"['\u2019]{S}names{S}are|,)|(?:I|we)(?:{S}have|['\u2019]ve)(?:{S}got)?{S}(?:[^\W_]{{1,8}}{S})?(?P<have>{_PLURAL})(?:,|:|{S}called|"
     rf"{S}named)){S})"
 )
 _SINGULAR = {"children": "child", "parents": "parent"}
@@ -67,9 +68,16 @@ def _link(sentence: Sentence, rule: str, bounds: tuple[int, int], kin: str, name
 def _relative(sentence: Sentence) -> Iterator[Extraction]:
     for cue in (*_MY.finditer(sentence.text), *_HAVE_A.finditer(sentence.text)):
         name = name_at(sentence.text, cue.end(), most=3)
-        asked = sentence.question and " is" in cue[0]
-        if name and not asked and sentence.states(cue.start()) and _belongs(sentence.text, cue, name.end):
+        if not name or (sentence.question and _is_asked(sentence.text, cue, name.end)):
+            continue
+        if sentence.states(cue.start()) and _belongs(sentence.text, cue, name.end):
             yield _link(sentence, "relative", (cue.start(), name.end), cue["kin"], name.text)
+
+
+def _is_asked(text: str, cue: re.Match[str], end: int) -> bool:
+    """Whether a question asks for the name itself: "is my sister called Lena?", but not "is my sister Lena right?"."""
+    named = re.search(r"(?i:\b(?:called|named))", cue[0]) or not text[end:].strip(" .!")
+    return " is" in cue[0] or (_COPULA.search(text, 0, cue.start()) is not None and bool(named))
 
 
 def _belongs(text: str, cue: re.Match[str], end: int) -> bool:
@@ -101,6 +109,11 @@ def _relatives(sentence: Sentence) -> Iterator[Extraction]:
         for name in names:
             kin = _SINGULAR.get(plural, plural.removesuffix("s"))
             yield _link(sentence, "relatives", (cue.start(), name.end), kin, name.text)
+            if (aged := AGED.match(sentence.text, name.end)) is not None:
+                text = f"{sentence.who}'s {kin} {name.text} is {aged['age']}"
+                yield sentence.found(
+                    "relatives", name.start, aged.end(), text, importance=0.6, corrects=False, tags=("people",)
+                )
 
 
 RULES = (

@@ -35,16 +35,22 @@ _IDENTIFIER = Pattern(
     r"(?:booking|order|customer|membership|tracking|server|licen[cs]e(?!:)|registration)\s?(?:reference|ref|id|number|"
     r"no|code|plate|ip)?|pnr|iban|license\splate|number\splate|server\sip)\.?"
     rf"(?P<of>\s(?:at|for|of|to|on|with)\s(?:the|my|our)\s\w+(?:\s(?!is\b|are\b)\w+)?(?:\sin\s(?-i:[A-Z]\w+))?)?"
-    r"(?:\s(?:is|are|=|was)(?:\snow)?|\sends\s(?:in|with)|['\u2019]s|:|\s?=|"
+    r"(?:\s(?:is|are|=)(?:\snow)?|\sends\s(?:in|with)|['\u2019]s|:|\s?=|"
     rf"\s\#)?[\s:#]{{1,3}}(?P<code>{_CODE})(?P<by>\s(?:with|for|at)\s(?:the\s|my\s|our\s)?\w+(?:\s\w+)?)?)(?![\w%])"
 )
 _BUDGET = Pattern(
-    r"(?i:\b(?<!on\sa\s)(?<!\ba\s)(?<!\bwhat\s)(?:(?:my|our|the|"
-    rf"total)\s(?:\w+\s){{0,3}})?budget\b(?P<what>[^.!?\n]{{0,60}}?(?:{words.MONEY}|\bis\s(?:\w+\s){{1,3}}?(?:hundred|thousand|grand)\b)[^.,!?\n]{{0,40}})|"
+    r"(?i:\b(?:(?P<whose>my|our|the|total)\s(?P<kind>(?:[\w-]+\s){0,3}))?budget\b(?P<so>[^.!?\n]{0,60}?)"
+    rf"(?:{words.MONEY}|(?<=\bis\s)(?:\w+\s){{1,3}}?(?:hundred|thousand|grand)\b)[^.,!?\n]{{0,40}}|"
     r"(?P<most>\b(?:I|we)\s(?:don['\u2019]t|do\snot)\swant\sto\s(?P<spend>(?:spend|pay)\s(?:more\sthan|"
     rf"over)\s{words.MONEY}[^.,!?\n]{{0,40}}))|"
     rf"\b(?:max(?:imum)?|at\smost|up\sto|no\smore\sthan|under|not\sover)\s{words.MONEY}[^.,!?\n]{{0,20}}\bbudget\b)"
 )
+_BUDGET_FOR = Pattern(r"(?i:\sfor\s(?!(?:me|us|this|that|it)\b)[\w\s-]{2,40}?(?=\s(?:is|are|of|at)\b|\s?[:=]|\W*$))")
+_NO_MORE = Pattern(r"(?i:n['\u2019]t\b|\b(?:not|never|no\slonger|was|were|used|had|would|could|should|might)\b)")
+_OPENS = Pattern(r"(?i:(?:^|[,:;(\u2013\u2014-]|\b(?:and|but|so|also|ok|hi|hello))\s?\Z)")
+_ANYONES = Pattern(r"(?i:\b(?:his|her|their|your|company's|example|typical|average|realistic|enough|too)\b)")
+_ANY_KIND = Pattern(r"(?i:\b(?:new|current|total|overall|whole|own|max|maximum)\s)")
+_WHOSE = Pattern(r"(?i:\b(?:the|an?|my|our|their)\s)")
 _REACH = Pattern(
     r"(?i:(?:^|[,:]\s|\b(?:please|pls|so|and|but|only|just|best|never|don['\u2019]t|do\snot|"
     r"better)\s)(?P<say>(?:(?:please|pls|only|just|never|don['\u2019]t|do\snot|best\sto|best\stime\sto)\s)*"
@@ -89,6 +95,14 @@ _NOT_HELD = words.each(
     "isbn issn regulation law act article doi question problem item step figure table row column level model part "
     "exit section equation prime random atomic test credit debit visa gift phone mobile house bus flight room season"
 )
+_OF_EACH = words.each("order booking reservation confirmation ticket case claim invoice return repair")
+_GOT = Pattern(
+    r"(?i:\b(?:ordered|bought|booked|reserved|returned|reported)\s(?P<what>(?:an?|the|my|our|two|three|some)?\s?"
+    r"(?!it\b|that\b|this\b|them\b|you\b|too\b)[\w-]+(?:\s(?!too\b|from\b|at\b|on\b|in\b|and\b|for\b|with\b|last\b|"
+    r"yesterday\b|today\b|under\b)[\w-]+){0,3}))"
+)
+"""What a number is of that stands behind it: "I ordered a lamp, order number …"."""
+_BUT_NOW = Pattern(rf"(?i:,?\s(?:(?:but|and|now)\s){{0,2}}it(?:\sis|['\u2019]s)\s(?:now\s)?(?P<code>{_CODE})(?![\w%]))")
 _EXAMPLE = Pattern(r"(?i:\b(?:examples?|templates?|placeholder|dummy|tutorial|regex)\b)")
 _LEAD = Pattern(r"(?:^|[,:;]\s)([^,:;]{3,60}),\s$")
 
@@ -99,7 +113,8 @@ def _identifier(sentence: Sentence) -> Iterator[Extraction]:
     for match in sorted(found, key=lambda each: (each.start("code"), "is" in each.groupdict())):
         first, _, others = " ".join(match["what"].lower().split()).partition(" ")
         what = others if first in _NO_PART else f"{first} {others}".strip()
-        code = match["code"].rstrip(".-:/")
+        newer = _BUT_NOW.match(text, match.end("code"))
+        code = (newer or match)["code"].rstrip(".-:/")
         if (
             not what
             or match.start("code") < reached
@@ -112,15 +127,22 @@ def _identifier(sentence: Sentence) -> Iterator[Extraction]:
         ):
             continue
         reached = match.end("code")
-        of = theirs((match["of"] or match["by"] or "").rstrip())
         lead = _LEAD.search(text[: match.start()]) if what in ("ref", "reference") else None
+        thing = _GOT.search(text, 0, match.start()) if not lead and _OF_EACH & {first, *what.split()} else None
+        of = theirs((match["of"] or match["by"] or (thing and f" for {thing['what']}") or "").rstrip())
         if what in ("ref", "reference") and not (lead or of):
             continue  # of what, only the talk tells
         said = f"{sentence.who}'s {what}{of} {'ends in' if ' ends ' in match[0] else 'is'} {code}"
         said = f"{said} ({lead[1]})" if lead else said
         yield sentence.found(
-            "identifier", *match.span(), said, key=folded(what + of), importance=0.8, tags=("identifier",)
-        )
+            "identifier", match.start(), (newer or match).end(), said, key=_of_one(what, of), importance=0.8,
+            tags=("identifier",),
+        )  # fmt: skip
+
+
+def _of_one(what: str, of: str) -> str | None:
+    """The key of a number: of what there are several at a time, only together with what it is for."""
+    return _WHOSE.sub("", folded(what + of)) if of or not _OF_EACH & set(what.split()) else None
 
 
 def _stands_alone(match: re.Match[str], what: str, code: str) -> bool:
@@ -134,18 +156,24 @@ def _stands_alone(match: re.Match[str], what: str, code: str) -> bool:
 
 def _budget(sentence: Sentence) -> Iterator[Extraction]:
     for match in _BUDGET.finditer(sentence.text):
-        if sentence.states(match.start()) and not re.search(
-            r"(?i)\b(?:his|her|their|your|company's|example|typical|average|realistic|enough|too)\b", match[0]
-        ):
-            if match["most"]:
-                text = f"{sentence.who} does not want to {match['spend'].strip()}"
-                yield sentence.found("budget", *match.span(), text, importance=0.7, tags=("money",))
-                continue
-            said = re.sub(r"^(?i:my|our|the|a)\s", "", match[0].strip())
-            said = re.sub(r"^((?:\w+\s){0,3}budget):\s*", r"\1 is ", said)
-            yield sentence.found(
-                "budget", *match.span(), f"{sentence.who}'s {said}", key="budget", importance=0.7, tags=("money",)
-            )
+        if not sentence.states(match.start()) or _ANYONES.search(match[0]):
+            continue
+        if match["most"]:
+            text = f"{sentence.who} does not want to {match['spend'].strip()}"
+            yield sentence.found("budget", *match.span(), text, importance=0.7, tags=("money",))
+            continue
+        so, mine = match["so"] or "", (match["whose"] or "the").lower() != "the"
+        of = _BUDGET_FOR.match(so)
+        opens = match["whose"] or not so or _OPENS.search(sentence.text, 0, match.start())
+        if not opens or _NO_MORE.search(so) or (of and not mine):
+            continue  # "the budget for the city" may be anyone's
+        said = re.sub(r"^(?i:my|our|the|a)\s", "", match[0].strip())
+        said = re.sub(r"^((?:\w+\s){0,3}budget):\s*", r"\1 is ", said)
+        kind = _ANY_KIND.sub("", match["kind"] or "")
+        key = _WHOSE.sub("", folded(f"{kind}budget {of[0] if of else ''}"))
+        yield sentence.found(
+            "budget", *match.span(), f"{sentence.who}'s {said}", key=key, importance=0.7, tags=("money",)
+        )
 
 
 def _reach(sentence: Sentence) -> Iterator[Extraction]:

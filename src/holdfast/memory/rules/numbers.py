@@ -16,7 +16,7 @@ _AGE = Pattern(
     rf"{S}and\b)|\bI{S}{ADVERB}turned{S}(?P<turned>[0-9]{{1,3}}))\b)(?!{S}(?:around|into|pages|degrees))"
 )
 _COUNT = Pattern(
-    rf"(?i:\b(?:I|we){S}{ADVERB}have{S}(?P<n>[0-9]{{1,2}}|{'|'.join(_WORDS)}|no){S}(?:(?:older|younger|little|big|"
+    rf"(?i:\b(?:I|we)(?:{S}{ADVERB}have|['\u2019]ve{S}got){S}(?P<n>[0-9]{{1,2}}|{'|'.join(_WORDS)}|no){S}(?:(?:older|younger|little|big|"
     rf"young|small|grown|adult|beautiful|lovely|wonderful){S}){{0,2}}(?P<what>kids|children|sons?|daughters?|siblings?|"
     rf"brothers?|sisters?|dogs?|cats?|grandchildren|grandkids|cars?|child|kid)\b)"
 )

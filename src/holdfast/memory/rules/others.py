@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules import vocabulary as words
 from holdfast.memory.rules.clauses import PERSON, WHO, Clause, Subject, is_person, segments, verb_group
+from holdfast.memory.rules.complements import FOOD, SPORT
+from holdfast.memory.rules.phrases import someone_before
 from holdfast.memory.rules.reading import Sentence
 from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.memory.rules.statements import told
@@ -19,6 +21,12 @@ from holdfast.when import Pattern
 _SOME = Pattern(
     r"(?i:(?P<who>(?:nobody|no\sone|everyone|everybody|all|most|both|half|one|two|three|four|five|some|none|neither)\s"
     r"(?:(?:in|at|of)\s)?(?:my|our)\s(?P<of>[\w-]+))\s)"
+)
+_OF_A_NAME = Pattern(
+    rf"(?i:\s(?P<not>can['\u2019]?t|cannot|must\snot|mustn['\u2019]t)\s(?P<what>(?:have|eat|drink|tolerate)\s(?:any\s)?{FOOD}\b"
+    rf"(?:\s(?:or|and)\s{FOOD}\b)*)|\s(?P<does>is\s(?:\w+ly\s)?allergic\sto\s(?!nothing\b|any|the\b|it\b)[\w-]+|"
+    rf"plays\sthe\s(?:{SPORT}))(?=\W*$|[,;.!)]|\s(?:and|but|in|at|on|with|since|for|so|too)\b)|"
+    r",\swho(?:['\u2019]s|\sis)\s(?P<age>1?\d)(?=\W*$|[,;)]|\sand\b|\s(?:years|months)\b))"
 )
 _WORD = Pattern(r"[\w'\u2019-]+\s")
 _NOT_WHO = (words.NO_VERB - {"of", "in", "from", "and"}) | words.each(
@@ -52,12 +60,26 @@ _BELONGS = Pattern(r"(?i:\b(?P<word>me|us|my|our|mine|ours)\b)")
 
 
 def _others(sentence: Sentence) -> Iterator[Extraction]:
+    yield from _of_a_name(sentence)
     for start, end, join in segments(sentence.text):
         if join in ("if", "unless", "which", "who", "that's") or not sentence.states(start):
             continue
         found = _some(sentence, start, end) or _does(sentence, start, end)
         if found is not None:
             yield found
+
+
+def _of_a_name(sentence: Sentence) -> Iterator[Extraction]:
+    """What is said of a person by a first name alone: a food they cannot have, an instrument, the age of a child."""
+    for said in _OF_A_NAME.finditer(sentence.text):
+        name = someone_before(sentence.text, said.start())
+        if name is None or " " in name.text or name.text.endswith("s") or not sentence.states(name.start):
+            continue  # "Dogs can't eat onions"; "Glenn Gould plays the piano"
+        told = said["does"] or (f"is {said['age']}" if said["age"] else f"cannot {said['what']}")
+        yield sentence.found(
+            "others", name.start, said.end(), f"{name.text} {told}", subject=name.text, importance=0.6,
+            tags=("person",), corrects=False,
+        )  # fmt: skip
 
 
 def _does(sentence: Sentence, start: int, end: int) -> Extraction | None:
@@ -104,4 +126,4 @@ def _found(sentence: Sentence, start: int, end: int, text: str) -> Extraction:
     return sentence.found("others", start, end, text, importance=0.6, tags=("person",), corrects=False)
 
 
-RULES = (ExtractionRule("others", "spiders freak me out; nobody in our house eats pork", _others),)
+RULES = (ExtractionRule("others", "spiders freak me out; nobody in our house eats pork", _others, own=False),)

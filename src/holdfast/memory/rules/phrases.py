@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
+from holdfast.memory.rules import vocabulary as words
 from holdfast.when import Pattern
 
 
@@ -30,7 +32,8 @@ _NOT_NAMES = _words(
     "some all both each every one two my our your his her their its the a an and but or so if then now just also not "
     "no yes please thanks thank hi hello hey dear ok okay well sorry actually today tomorrow yesterday tonight monday "
     "tuesday wednesday thursday friday saturday sunday january february march april june july august september october "
-    "november december english spanish french german italian dutch portuguese chinese japanese korean russian arabic "
+    "november december mondays tuesdays wednesdays thursdays fridays saturdays sundays weekdays weekends "
+    "english spanish french german italian dutch portuguese chinese japanese korean russian arabic "
     "hindi american british irish scottish welsh canadian australian indian mexican brazilian swedish norwegian danish "
     "finnish polish greek turkish swiss austrian belgian czech hungarian romanian ukrainian israeli iranian iraqi "
     "egyptian african asian european christian catholic muslim jewish hindu buddhist protestant atheist democrat "
@@ -39,14 +42,25 @@ _NOT_NAMES = _words(
     "mrs ms dr sir madam mom dad god christmas easter sure fine good great happy sad tired back home glad excited "
     "maybe later asap ceo cto cfo"
 )
+_ABSTRACT = Pattern(r"\w(?:tion|ment|ness|ship|ity|ware|ance|ence)$")
 _WORD = Pattern("[^\\W\\d_](?:[^\\W_]|['\u2019.-](?=[^\\W\\d_])|&){0,30}")
 _ENDING = Pattern("(?:['\u2019]s|-.*)$")
 _TITLE = Pattern(r"(?:Mr|Mrs|Ms|Dr|Prof|mr|mrs|ms|dr)\.?[ \t\u00a0]")
 _ARTICLE = Pattern(r"(?i:the)[ \t]{1,2}")
-_LIST = Pattern(r"(?i:,?[ \t]{1,2}(?:and|&)[ \t]{1,2}|,[ \t]{1,2})")
+_AGED = (
+    r"(?:,[ ](?:who(?:['\u2019]s|[ ]is)[ ]|(?:now|aged)[ ])?|[ ]\()"
+    r"(?P<age>\d{1,2}(?:[ ](?:year|month|week)s?)?)(?:[ ]old)?\b\)?"
+)
+AGED = Pattern(_AGED)
+_LIST = Pattern(
+    rf"(?i:(?:{_AGED})?(?:,?[ \t]{{1,2}}(?:and|&)|,)[ \t]{{1,2}}"
+    r"(?:(?:(?:our|my|the)[ ])?(?:little|young|baby|big|older|younger)[ ])?)"
+)
 _JOINED = Pattern(r"(?i:[ \t]{1,3}(?:and|or)[ \t]{1,3})")
 _SAINTS = frozenset({"st", "mt", "ft", "dr"})
-_INITIALS = Pattern(r"(?<!\w)(?:[A-Z]\.[ ]){1,3}$")
+_INITIALS = Pattern(
+    r"(?<!\w)(?:(?:[A-Z]\.[ ]){1,3}|(?:[A-Z][\w'\u2019-]{1,20}[ ])?(?:(?:van|von|de|der|den|di|du|la|del|al)[ ]){1,3})$"
+)
 _INITIAL = Pattern(r"\.[ ][^\W\d_a-z]")
 _GAP = Pattern("[ \\t\u00a0]{1,2}")
 _REGION = Pattern(",[ \\t\u00a0]{1,2}")
@@ -63,7 +77,7 @@ def name_at(text: str, start: int, *, most: int = _MOST_WORDS, numbers: bool = F
         if word is None:
             break
         lower = word[0].lower()
-        following = _after_particles(text, at) if count and lower in _PARTICLES else None
+        following = _after_particles(text, at) if (count or title) and lower in _PARTICLES else None
         if following is not None:
             at = following
             continue
@@ -149,9 +163,21 @@ def name_before(text: str, end: int) -> Phrase | None:
     if not good:
         return None
     start, stop = first + good[-1].start(), first + good[0].end()
-    initials = _INITIALS.search(text, max(0, start - 12), start)
+    initials = _INITIALS.search(text, max(0, start - 36), start)
     start = initials.start() if initials else start
     return Phrase(text[start:stop], start, stop)
+
+
+def someone_before(text: str, end: int) -> Phrase | None:
+    """A name that ends right before ``end`` and may be a person's: no "Choir" or "Production" that opens a sentence."""
+    name = name_before(text, end)
+    return None if name is None or name.text.lower() in _things() or _ABSTRACT.search(name.text) else name
+
+
+@cache
+def _things() -> frozenset[str]:
+    tables = (words.POSSESSIONS, words.EVENTS, words.ROUTINE, words.ATTRIBUTES, words.GROUPS, words.ROLES, words.PETS)
+    return words.each(f"{' '.join(tables)} {words.KIN}") | words.UNITS
 
 
 def names_at(text: str, start: int) -> Iterator[Phrase]:
@@ -179,7 +205,7 @@ _NO_THING = _words(
     "it that this you your him her them these those how what where when who why me us myself yourself everything "
     "anything nothing something everyone everybody one ones some any none my our his their to being having seeing "
     "hearing knowing working living talking chatting i we they he she there here all both too so up on in at by for "
-    "out down around with about off again and or"
+    "out down around with about off again and or is are was were"
 )
 _NO_THING_PAIR = Pattern(
     r"(?i:the[ \t]+(?:idea|ideas|way|fact|look|sound|thought|feeling|result|results|new|one|first|second|last|other|"

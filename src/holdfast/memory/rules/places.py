@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from holdfast.memory.extraction import Extraction
-from holdfast.memory.rules.phrases import name_at, name_before, place_at
+from holdfast.memory.rules import vocabulary as words
+from holdfast.memory.rules.phrases import Phrase, name_at, place_at, someone_before
 from holdfast.memory.rules.reading import ADVERB, AM, HAVE, S, Sentence
 from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.when import Pattern
@@ -20,9 +22,11 @@ _LIVES = Pattern(
 _MOVED = Pattern(
     rf"(?i:(?:{_WE}|{HAVE}|\bwe(?:{S}have|['\u2019]ve)){S}{ADVERB}(?:moved|relocated){S}(?:back{S}|here{S}|over{S})?)"
 )
-_WE_ALONE = Pattern(r"(?i:we\b)")
 _DWELLING = Pattern(
-    r"(?i:\b(?:house|home|flat|apartment|family|kids|children|school|abroad|country|city|town|village|here|back)\b)"
+    r"(?i:\b(?:house|home|flat|apartment|family|kids|children|school|abroad|country|city|town|village|suburbs?|"
+    r"here|there|back|over|relocated|alone|uni|university|landlord|rent|live|living|as\sa\s(?:kid|child|teenager|student)|"
+    r"(?:for|because\sof)\s(?:work|love|(?:a|my|the|his|her)\s(?:\w+\s)?(?:job|studies|degree|phd))|when\s(?:i|we)\s(?:was|were)|"
+    rf"with\s(?:my|our|his|her)\s(?:{words.either(words.KIN)}|{words.either(words.PETS)}))\b)"
 )  # a team moves to Buildkite, and says no more of it
 _MOVED_TO = Pattern(rf"(?i:to{S}|into{S})")
 _SEASON = Pattern(
@@ -37,10 +41,12 @@ _ORIGIN = Pattern(
 )
 _LEFT = Pattern(rf"(?i:\bI{S}(?:no{S}longer|don['\u2019]t|do{S}not){S}live{S}in{S})")
 _NOT_ANY_MORE = Pattern(r"(?i:\b(?:no longer|any ?more)\b)")
+_UNIT = Pattern(rf"(?i:(?:the\s)?(?:{'|'.join(sorted(words.UNITS))})\b)")
 _THEY_LIVE = Pattern(
-    rf"{S}(?:(?:now|currently|still|also){S})?(?:lives|is{S}living|is{S}based|moved|has{S}moved|"
-    rf"relocated){S}(?P<way>in|to){S}"
+    rf"(?:{S}(?:(?:now|currently|still|also){S})?(?:lives|is{S}living|is{S}based|moved|has{S}(?:just{S})?moved|relocated)|"
+    rf"['\u2019]s{S}(?:(?:now|just|recently){S})?(?:living|based|moved|relocated)){S}(?P<way>in|to){S}"
 )
+_HAS_MOVED = Pattern(r"(?i:['\u2019]s\s|\shas\s)")
 
 
 def _home(sentence: Sentence) -> Iterator[Extraction]:
@@ -51,21 +57,33 @@ def _home(sentence: Sentence) -> Iterator[Extraction]:
 def _move(sentence: Sentence) -> Iterator[Extraction]:
     text = sentence.text
     for cue in _MOVED.finditer(text):
-        if _WE_ALONE.match(text, cue.start()) and not _DWELLING.search(text):
-            continue
         at, origin = cue.end(), _FROM.match(text, cue.end())
         old = place_at(text, origin.end()) if origin else None
         if old:
             gap = _GAP.match(text, old.end)
             at = gap.end() if gap else old.end
         toward = _MOVED_TO.match(text, at)
-        if toward:
+        we = cue[0].lower().startswith("we")
+        if toward and ((old and not we) or _is_home(sentence, toward.end(), we=we)):
             yield from _at(sentence, "move", cue.start(), toward.end(), moved=True)
+
+
+def _is_home(sentence: Sentence, at: int, *, we: bool = False) -> bool:
+    """Whether what someone moved to is where they live: a time says so of one, but "we" may be a team."""
+    place = place_at(sentence.text, at)
+    past = any(span.since and span.since < sentence.time for span in sentence.spans)
+    dated = past and (sentence.takes_back or not we)
+    return place is not None and (dated or "," in place.text or _DWELLING.search(sentence.text) is not None)
+
+
+def _is_unit(text: str, place: Phrase) -> bool:
+    """Whether a name is a part of a firm, a stage or a version: "Marketing", "Plan B", "Python 3.12"."""
+    return _UNIT.match(place.text) is not None or re.match(r"\s?v?\d+\.\d", text[place.end :]) is not None
 
 
 def _at(sentence: Sentence, rule: str, start: int, at: int, *, moved: bool = False) -> Iterator[Extraction]:
     place = place_at(sentence.text, at)
-    if place is None or not sentence.states(start) or _SEASON.search(sentence.text):
+    if place is None or not sentence.states(start) or _SEASON.search(sentence.text) or _is_unit(sentence.text, place):
         return
     yield sentence.link(
         rule, start, place.end, "lives in", place.text, key="home", valid_from=sentence.since(event=moved),
@@ -95,7 +113,7 @@ def _left_home(sentence: Sentence) -> Iterator[Extraction]:
 
 def _their_home(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _THEY_LIVE.finditer(sentence.text):
-        name, place = name_before(sentence.text, cue.start()), place_at(sentence.text, cue.end())
+        name, place = someone_before(sentence.text, cue.start()), place_at(sentence.text, cue.end())
         going = "moved" in cue[0] or "relocated" in cue[0]
         if (
             name
@@ -103,6 +121,8 @@ def _their_home(sentence: Sentence) -> Iterator[Extraction]:
             and going == (cue["way"] == "to")
             and sentence.states(name.start)
             and name_at(sentence.text, name.start)
+            and not _is_unit(sentence.text, place)
+            and (not going or _HAS_MOVED.match(cue[0]) or " " in name.text or _is_home(sentence, cue.end()))
         ):
             yield sentence.link(
                 "their home", name.start, place.end, "lives in", place.text, of=name.text, subject=name.text,

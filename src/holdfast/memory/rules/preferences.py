@@ -21,7 +21,10 @@ _HATE = Pattern(
     rf"can['\u2019]t{S}bear|(?:{_NOT}{S}(?:really{S}|particularly{S})?(?:like|enjoy|love|care{S}for)))|"
     rf"{AM[2:]}{S}not{S}(?:an?{S}(?:big{S}|huge{S})?fan{S}of|fond{S}of|into)){S}"
 )
-_NO_MORE = Pattern(rf"(?<![\w'\u2019])(?i:I{S}no{S}longer{S}(?:like|love|enjoy|prefer){S})")
+_NO_MORE = Pattern(
+    rf"(?<![\w'\u2019])(?i:(?:I{S}no{S}longer{S}(?:like|love|enjoy|prefer)|(?:I{S}have|I['\u2019]ve){S}{ADVERB}gone{S}off){S}"
+    rf"(?!(?:track|course|topic|script|road|duty|sick|work|school|grid|air|on|to|with)\b))"
+)
 _AGAINST = Pattern(rf"(?i:{S}(?:over|to|rather{S}than|instead{S}of|more{S}than|better{S}than){S})")
 _FAVOURITE = Pattern(
     rf"(?i:\bmy{S}(?:(?:all[- ]time|absolute|new){S})?favou?rite{S}(?P<what>[^\W\d_][\w-]{{0,24}}(?:{S}(?!is\b|was\b|"

@@ -17,6 +17,7 @@ import msgspec
 
 from holdfast import when
 from holdfast.memory.extraction import Extraction
+from holdfast.memory.rules import vocabulary as words
 from holdfast.memory.rules.pasted import blanked
 from holdfast.memory.rules.restoring import IDLE, restored
 from holdfast.records import EntryRef
@@ -86,9 +87,31 @@ _ASKS_AT_ONCE = Pattern(
     r"didn['\u2019]t)\b)"
 )
 
+_KIN = rf"(?:\w+\s)?(?:{words.either(words.KIN)}|{words.either(words.ROLES)}|{words.either(words.PETS)})\b"
+_NT = r"(?:n['\u2019]?t)?"
+_ELSE = r"(?<!and\s)(?<!but\s)(?<!or\s)"  # "Lena cooks and is my sister"
+_UNMARKED = Pattern(
+    r"(?i:(?:^\W{0,3}|[,:;(\u2013\u2014]\s?|\s-\s|\.{2,}\s?|\b(?:so|and|but|or|ok|okay|well|hi|hey|hello|please|"
+    r"question|again|wait|remember|forgot|wondering)\s)(?P<asks>"
+    rf"(?:do|does|did|am|is|are|was|were|can|could|should|shall|will|would|may|have|has|had){_NT}\s"
+    r"(?:i|we|he|she|it|they)\s(?=\w)|"
+    rf"{_ELSE}(?:do|does|did|will|can|could|should|would){_NT}\s(?:my|our)\s{_KIN}|"
+    rf"{_ELSE}(?:is|are|was|were|has|does){_NT}\s(?:my|our)\s|^(?:has|is|are|does)\s(?-i:[A-Z][\w'-]+\s)(?=\S)|"
+    rf"(?:do|did|have|are|were){_NT}\syou\s|would{_NT}\syou\s(?:say|think|know)\b|"
+    r"(?:what|how|why|(?<!,\s)(?:who|where|when|which|whose))(?:['\u2019]s|\s(?:(?!(?:i|we|my|our|he|she|they|you|it|"
+    r"the|this|that)\b)\w+\s){0,2}?(?:do|does|did|am|is|are|was|were|can|could|should|will|would|have|has|had))"
+    rf"{_NT}\s(?=i\b|we\b|my\b|our\b)|"
+    r"(?:any|no)\s(?:idea|clue|chance)\b|"
+    r"(?:remind\sme|tell\sme|guess)\s(?:what|who|where|when|which|how|if|whether)\b(?!,)))"
+)
+"""What asks about the speaker without a question mark: "do i live in Berlin", "is my sister called Lena"."""
+_UNMARKED_TAG = Pattern(
+    r"(?i:,\s(?:right|correct|no|eh|huh|innit|or\swhat|or\snot|(?:is|are|do|does|did|was|has|have|am|can|will|wo|ca)"
+    r"(?:n['\u2019]?t)?\s(?:i|we|he|she|it|they))\W*$)"
+)
 _TOLD_AFTER = Pattern(
     r"(?i:(?:,|\s-|\s?[\u2013\u2014(]|\.{2,}|\s(?:because|since|as|cos|cuz|coz|given\sthat|considering))\s*"
-    r"(?=(?:i|we|my|our|im)(?:\s|['\u2019])))"
+    r"(?:but\s)?(?=(?:i|we|my|our|im)(?:\s|['\u2019])))"
 )
 _IFS = Pattern(
     r"(?i:^\W{0,3}(?:(?:so|and|but|ok|hi|hey)\W{1,3})?(?:what\s)?if\b|\b(?:how\slong|long\sago|would\syou)\b)"
@@ -203,7 +226,7 @@ def sentences(
     time = time if time.tzinfo else time.replace(tzinfo=UTC)
     for start, end, mark in _bounds(readable):
         whole = readable[start:end]
-        piece = _before_question(whole) if "?" in mark or "\uff1f" in mark else whole
+        piece = _before_question(whole) if "?" in mark or "\uff1f" in mark else _before_unmarked(whole)
         one = partial(Sentence, whole=text, subject=subject, who=who, time=time, ref=ref, asked=asked)
         stated = len(piece) <= LONGEST and piece.strip("\x00 \t\r")
         if stated:
@@ -223,7 +246,8 @@ def sentences(
 def _of_question(whole: str, at: int, start: int, one: Callable[..., Sentence]) -> Iterator[Sentence]:
     """What a question takes for granted, and what is told after it: "is brie safe, I'm pregnant?"."""
     asking = whole[at:]
-    told = _TOLD_AFTER.search(asking) if _ASKS_AT_ONCE.match(asking) and not _IFS.search(asking) else None
+    at_once = _ASKS_AT_ONCE.match(asking) or _UNMARKED.match(asking)
+    told = _TOLD_AFTER.search(asking) if at_once and not _IFS.search(asking) else None
     if told and not _TAG.match(asking, told.end()):
         yield one(text=asking[told.end() :], at=start + at + told.end())
         asking = asking[: told.start()]
@@ -237,6 +261,12 @@ def _before_question(piece: str) -> str:
     asking = _ASKING.search(piece) or next((each for each in reversed(list(_PAUSE.finditer(piece)))), None)
     tag = asking and not _WH.search(asking[0]) and _TAG.match(piece, asking.end())
     return piece[: asking.start()] if asking and not tag else ""
+
+
+def _before_unmarked(piece: str) -> str:
+    """The same of a question that has no mark."""
+    asking = _UNMARKED.search(piece)
+    return "" if _UNMARKED_TAG.search(piece) else piece[: asking.start("asks")] if asking else piece
 
 
 def _bounds(text: str) -> Iterator[tuple[int, int, str]]:

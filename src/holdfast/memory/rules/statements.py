@@ -31,7 +31,7 @@ from holdfast.memory.rules.clauses import (
 from holdfast.memory.rules.complements import SECRET
 from holdfast.memory.rules.dates import ahead, stamp
 from holdfast.memory.rules.lasting import CONDITION, lasting
-from holdfast.memory.rules.phrases import folded
+from holdfast.memory.rules.phrases import folded, place_at
 from holdfast.memory.rules.reading import Sentence
 from holdfast.memory.rules.rule import ExtractionRule
 from holdfast.when import Pattern
@@ -45,7 +45,7 @@ _PASSING = Pattern(
 )
 _OPEN = Pattern(
     r"(?i:\b(?:maybe|perhaps|your?|or\ssomething|i\s(?:think|guess|suppose|hope|wish)|if\sonly|not\ssure|hopefully|"
-    r"might|"
+    r"might|nothing(?!\sbut\b)|"
     r"apparently|supposedly|in\s(?:the|this|a|my)\s(?:game|story|novel|movie|film|dream|scenario|campaign))\b)"
 )
 _HANGING = Pattern(
@@ -95,6 +95,8 @@ def told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Predication |
     """What a clause says, if it is of a kind worth keeping."""
     text, start = sentence.text, _after_blank(sentence.text, group.end)
     end = _trimmed(text, start, _run_on(text, start, clause.end))
+    if group.verb in ("take", "taking") and (aim := _FOR_IT.search(text, start, end)):
+        end = aim.start()  # what for, only the talk tells
     if group.negated and words.NEVER_DOES.get(group.verb, ("", ""))[1] == "only":
         end = min(end, text.find(",", start, end) % (len(text) + 1))  # "can't swim, never learned"
     rest = text[start:end]
@@ -117,7 +119,8 @@ def told(sentence: Sentence, clause: Clause, group: VerbGroup) -> _Predication |
     ):
         return None
     passing = _PASSING.search(rest) or _PASSING.search(clause.when)
-    if passing and (family not in _LASTING or passing[0].lower() not in _SOON or group.form == "be"):
+    lasts = family in _LASTING and group.form != "be" and not group.negated
+    if passing and (not lasts or passing[0].lower() not in _SOON):
         return None
     if group.negated and text[end : clause.end].strip(" .,!").lower() == "then":
         return None  # "so I can't work then": when that is stands elsewhere
@@ -229,18 +232,20 @@ def _by_modal(text: str, group: VerbGroup, start: int, end: int) -> str | None:
 def _of_thing(text: str, clause: Clause, group: VerbGroup, start: int, end: int) -> str | None:
     if group.form == "be":
         return None if group.negated or group.verb == "was" else _being(text, clause, start, end, negated=False)
+    if group.verb == "went" and not _UP_TO.match(text, start, end):
+        return None
     known = group.verb in _THING_VERBS and group.words[:4] != "was " and _IS_THING.match(text, start, end)
     return "thing" if known and not group.negated and not _POINTING.match(text, start, end) else None
 
 
 _THING_VERBS = words.each(
     "cost run end start begin expire close open leave land arrive depart get got finish meet move moved weigh "
-    "measure turn take need lead shift shifted change changed"
+    "measure turn take need lead shift shifted change changed went"
 )
 _DESCRIBING = Pattern(
     r"(?i:(?:being|so|too|very|really|not|at\s\d+\s?(?:%|percent)|in\s(?:the|a|my|our)\s|on\s(?:the\s(?!\w+\sfloor)|"
     r"a\s|my\s|"
-    r"fire\b)|here|like|as|down|gone|late|stuck)(?!\w))"
+    r"fire\b)|here|like|as|down|gone|late|stuck|delayed|\d+\s\w+\s(?:late|behind|overdue))(?!\w))"
 )
 
 
@@ -271,7 +276,7 @@ def _being(text: str, clause: Clause, start: int, end: int, *, negated: bool) ->
             or _CALLED.match(text, start, end)
             or (_TIMED.search(text, start, end) and head_of(name) not in _VAGUE)
         )
-        return "thing" if told and not SECRET.search(name) else None
+        return "thing" if told else None
     return None
 
 
@@ -305,6 +310,16 @@ def _is_named(text: str, start: int, end: int) -> bool:
 
 _SEASON = Pattern(r"(?i:in\s(?:the\s)?(?:spring|summer|autumn|fall|winter)|during\sthe\s(?:week|summer|winter))")
 _CURRENT = Pattern(r"(?i:^(?:new|current|own|present)\s)")
+_FOR_IT = Pattern(r"(?i:\sfor\s(?:it|them|this|that)\Z)")
+_NEAR = Pattern(r"(?i:(?:in|near|outside)\s)")
+_UP_TO = Pattern(r"(?i:(?:up|down)\sto\s\D{0,8}\d)")
+_NOW = r"(?:(?:now|currently|still|only|just|about|around|roughly|over|under|max|called|named|spelled|spelt)\s){0,2}"
+_VALUE = Pattern(rf"(?i:{_NOW}(?:an?\s|size\s|(?:the\s|\d+\s)?(?:[\"\u201c\x00$\u20ac\u00a3]|(?-i:[A-Z]))))")
+_NUMBER = Pattern(
+    rf"(?i:{_NOW}\d[\d.,:]*(?![\d.,:])(?!\s(?-i:[A-Z]))(?P<passing>\s?(?:\w+\s){{0,2}}?(?:late|early|old|away|off|behind|"
+    r"ahead|left|overdue|long|too)\b)?)"
+)
+_MONEY = Pattern(rf"(?i:{_NOW}{words.MONEY})")
 _TAKEN = words.each(
     "phone email home job name age employer birthday called origin diet anniversary studies height weight"
 )
@@ -342,11 +357,17 @@ def _fitting(table: dict[str, tuple[str, str]], verb: str, text: str, start: int
 
 
 def _key(clause: Clause, group: VerbGroup, family: str, rest: str) -> str | None:
-    """A key where there is one value at a time: a home, and what "my …" has one of."""
+    """A key where there is one value at a time: a home that has a name, and what "my …" has one of."""
     subject = clause.subject
     if subject.kind == SELF and family == "place" and group.verb in ("live", "living"):
-        return "home"
-    if subject.kind == THING and group.form == "be" and not is_plural(subject.words) and "'s" not in subject.words:
+        near = _NEAR.match(rest)
+        return "home" if near and place_at(rest, near.end()) else None
+    if (
+        subject.kind == THING
+        and _gives_a_value(subject.words, group, rest)
+        and not is_plural(subject.words)
+        and "'s" not in subject.words
+    ):
         key = folded(_CURRENT.sub("", subject.words))
         return key if len(key) <= 60 and key not in _TAKEN else None
     if (
@@ -356,6 +377,18 @@ def _key(clause: Clause, group: VerbGroup, family: str, rest: str) -> str | None
     ):
         return f"likes:{folded(rest)}"
     return None
+
+
+def _gives_a_value(name: str, group: VerbGroup, rest: str) -> bool:
+    """Whether a thing is said to be something, and not to be somewhere or in some state: "a 2012 Golf", "900 euros"."""
+    if group.form != "be":
+        return group.verb == "went" and _UP_TO.match(rest) is not None
+    number = _NUMBER.match(rest)
+    if number is None:
+        return _VALUE.match(rest) is not None
+    alone = number.end() == len(rest) or _MONEY.match(rest) is not None
+    sized = head_of(name) in heads_of("POSSESSIONS") and not alone  # "my car is 4 m long"
+    return not sized and not number["passing"]
 
 
 def _after_blank(text: str, at: int) -> int:

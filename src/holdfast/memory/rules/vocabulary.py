@@ -55,10 +55,6 @@ BARE = (
     "girlfriend boyfriend daughter son sister brother stepdad stepmom stepmum mother father boss landlord landlady "
     "baby kids twins roommate roomie flatmate auntie parents fianc\u00e9 fianc\u00e9e nonna nonno abuela abuelo oma opa"
 )
-ONE_ONLY = (
-    "wife husband spouse mother mom mum father dad boss fianc\u00e9 fianc\u00e9e gf girlfriend bf boyfriend "
-    "landlord landlady"
-)
 
 # Things
 
@@ -108,7 +104,10 @@ IDENTIFIED = (
     "entry keypad safe"
 )
 NUMBERING = "number no id ref reference code nr num # locator plate"
-NEVER_KEPT = "password passcode passphrase pin cvv cvc otp token secret api_key private_key seed_phrase ssn"
+NEVER_KEPT = (
+    "password passwords passwd pwd passcode passphrase pin puk cvv cvc otp totp 2fa mfa token secret api_key "
+    "private_key ssn social_security_number"
+)
 ATTRIBUTES = (
     "address email phone number name nickname surname maiden_name birthday age height weight size shoe_size ring_size "
     "waist inseam blood_type blood_group pronouns zodiac star_sign nationality budget rent salary wage income mortgage "
@@ -130,6 +129,12 @@ GROUPS = (
     "kitchen family"
 )
 """What someone belongs to, and what it does is worth keeping: "our school uses Chromebooks"."""
+
+UNITS = each(
+    "marketing sales finance accounting engineering support legal design operations product production hr it research "
+    "logistics procurement management staff security plan team group phase level tier version stage room hall settings"
+)
+"""What may stand with a capital and is neither a person nor a place: "production moved to Plan B"."""
 
 LIFE = (
     "mum mom dad mother father parent grandparent grandmother grandfather woman man beginner vegetarian vegan "
@@ -324,7 +329,7 @@ DID = {
     "studied": ("work", "any"), "served": ("work", "in"), "cancelled": ("change", "contract"),
     "canceled": ("change", "contract"), "opened": ("work", "thing"), "converted": ("person", "to"),
     "upgraded": ("possession", "to"), "donated": ("possession", "thing"), "crashed": ("possession", "thing"),
-    "handed": ("change", "notice"), "went": ("change", "went"), "was": ("", "is"), "were": ("", "is"),
+    "handed": ("change", "notice"), "went": ("change", "went"),
     "worked": ("work", "until"), "won": ("change", "prize"), "ordered": ("possession", "thing"),
     "published": ("work", "thing"), "replaced": ("possession", "with"), "postponed": ("plan", "any"),
     "cut": ("diet", "out"), "changed": ("change", "none"),

@@ -26,6 +26,21 @@ _ENDED = Pattern(
     rf"(?i:\bI{S}(?:no{S}longer{S}work{S}(?:at|for)|(?:quit|left|resigned{S}from){S}(?:my{S}job{S}at{S}|"
     rf"my{S}position{S}at{S})|don['\u2019]t{S}work{S}(?:at|for)(?=[^.]{{1,60}}\bany ?more))(?:{S})?)"
 )
+_AS_STAFF = Pattern(
+    r"(?i:[^,.;]{0,30}?\s(?:as\s(?!well\b|soon\b|if\b|an?\s(?:joke|test)\b)|straight\sout\sof\s|right\safter\s)\w)"
+)
+_NOT_STAFF = Pattern(
+    r"(?i:['\u2019]|\sfor\s|[^,.;]{0,30}?\sas\s(?:an?\s)?(?:\w+\s)?(?:member|customer|subscriber|user|volunteer|guest|fan|"
+    r"supporter)\b)"
+)
+_STAFF = Pattern(
+    r"(?i:['\u2019]|\s(?:for\s|as\s(?:an?\s)?(?:\w+\s)?(?:member|customer|subscriber|user|volunteer|guest|fan|supporter)\b))"
+)
+_STAFF = Pattern(
+    rf"(?i:\b(?:company|firm|start-?up|agency|department|staff|employer|employees?|colleagues|job|role|position|"
+    rf"salary|career|hired|workplace|(?:{words.either(words.PROFESSIONS)})s?|(?:sales|security|design|data|research|"
+    rf"product|engineering|marketing|legal|finance|support|platform)\steam)\b)"
+)
 _PROFESSION = words.either(words.PROFESSIONS)
 _AS = Pattern(
     rf"(?i:(?:\bI{S}{ADVERB}work|{AM}{S}{ADVERB}(?:working|employed)|{HAVE}{S}been{S}working){S}as{S}(?:an?|the){S}|"
@@ -86,8 +101,14 @@ def _employer(sentence: Sentence) -> Iterator[Extraction]:
 def _new_employer(sentence: Sentence) -> Iterator[Extraction]:
     for cue in _BEGAN.finditer(sentence.text):
         company = name_at(sentence.text, cue.end())
-        if company and sentence.states(cue.start()):
+        hired = "joined" not in cue[0].lower() or (company and _as_staff(sentence.text, company.end))
+        if company and hired and sentence.states(cue.start()):
             yield _employment(sentence, "new employer", cue.start(), company, new=True)
+
+
+def _as_staff(text: str, at: int) -> bool:
+    """Whether who joined something works there: one also joins a chat, a club, or Anna for lunch."""
+    return not _NOT_STAFF.match(text, at) and (_AS_STAFF.match(text, at) or _STAFF.search(text)) is not None
 
 
 def _left_employer(sentence: Sentence) -> Iterator[Extraction]:
@@ -151,7 +172,7 @@ def _their_work(sentence: Sentence) -> Iterator[Extraction]:
 
 RULES = (
     ExtractionRule("employer", "I work at Siemens; I'm employed by Siemens", _employer),
-    ExtractionRule("new employer", "I joined Siemens; I got a job at Siemens: a change", _new_employer),
+    ExtractionRule("new employer", "I joined Siemens as an intern; I got a job at Siemens: a change", _new_employer),
     ExtractionRule("left employer", "I no longer work at Siemens; I quit my job at Siemens", _left_employer),
     ExtractionRule("job", "I work as a nurse (at Siemens); my job is …", _job),
     ExtractionRule("profession", "I'm a software engineer (at Siemens), of known professions", _profession),
