@@ -15,13 +15,16 @@ import math
 
 import numpy as np
 
+from holdfast.retrieval.features import capitalised
 from holdfast.retrieval.segment import Array
 from holdfast.retrieval.table import Table
+from holdfast.text import terms
 
 LIMIT = 0.35
-_NOTE_ANSWERS, _NOTE_FOREIGN, _NOTE_DIVIDED, _NOTE_WHOLE, _NOTE_OFFSET = 0.55, 1.1, -2.4, 1.2, 0.5
+_NOTE_ANSWERS, _NOTE_FOREIGN, _NOTE_DIVIDED, _NOTE_WHOLE, _NOTE_OFFSET = 0.55, 1.1, -2.4, 1.2, 0.9
+_NOTE_LACKING, _NOTE_UNNAMED = -1.0, -1.0
 _TALK_ANSWERS, _TALK_FOREIGN, _TALK_ASSISTED, _TALK_TIMELY, _TALK_OFFSET = 0.5, 1.0, -0.8, 0.5, 1.1
-_NOTE_NEAR, _TALK_NEAR = 1.5, 2.5
+_NOTE_NEAR, _TALK_NEAR = 2.0, 2.5
 """What is about the question is nearer to it by so many spreads; what is nearer still answers it no better for that."""
 _HELD, _NEAR, _ASSISTED, _OFFSET = 7.0, 1.4, -2.9, -5.1
 _HELD_ALONE, _ASSISTED_ALONE, _OFFSET_ALONE = 10.1, -2.2, -3.3
@@ -41,11 +44,13 @@ def confidence(table: Table, read: Array | None = None, judged: Array | None = N
 def _answered(table: Table, read: Array, judged: Array) -> float:
     """From what a reranker says: all of it together, since two half answers are worth something."""
     answers = float(np.logaddexp.reduce(judged[:, 1].astype(float)))
-    near, talked = _nearest(table), float(table.spoken[read].mean())
+    near, talked = _nearest(table), float(table.spoken[read].mean()) * (1 + table.connected) / 2
     near = math.inf if near is None else near
     note = _NOTE_ANSWERS * answers + _NOTE_FOREIGN * min(near - _NOTE_NEAR, 0.0) + _NOTE_OFFSET
-    divided, whole = _shared(table, int(read[judged[:, 1].argmax()]))
+    best = int(judged[:, 1].argmax())
+    divided, whole = _shared(table, int(read[best]))
     note += _NOTE_DIVIDED * divided + _NOTE_WHOLE * whole
+    note += _NOTE_LACKING * float(judged[best, 2]) + _NOTE_UNNAMED * _unnamed(table, int(read[best]))
     talk = _TALK_ANSWERS * answers + _TALK_FOREIGN * min(near - _TALK_NEAR, 0.0) + _TALK_OFFSET
     talk += _TALK_ASSISTED * table.assisted + _TALK_TIMELY * _timely(table)
     return (1 - talked) * note + talked * talk
@@ -62,6 +67,16 @@ def _shared(table: Table, answer: int) -> tuple[float, bool]:
     worth = table.lexical.rarity(table.passed, _AT_LEAST)
     there, here = float(worth @ held[:, answer]), float(worth @ held.any(axis=1))
     return min(there, here - there) / max(here, 1e-9), there > 0 and there >= 0.99 * float(worth.sum())
+
+
+def _unnamed(table: Table, answer: int) -> bool:
+    """Whether the question names somebody or something, and the best answer none of them."""
+    named = {term for word in capitalised(table.reading.asks) for term in terms(word)}
+    places = [place for place, word in enumerate(table.reading.words) if word in named]
+    rows = [table.rows.at([answer]), table.beside(-1).at([answer])]
+    if not places or any((table.lexical.at(row)[places] > 0).any() for row in rows):
+        return False
+    return int(table.stored("speaker")[answer]) not in table.reading.names
 
 
 def _guessed(table: Table) -> float:

@@ -94,7 +94,12 @@ def look(text: str) -> Features:
     if _instructs(plain):
         cues |= BITS["instruction"]
     words = max(len(plain.split()), 1)
-    return Features(cues, min(int(len(_OWN.findall(plain)) / words * 1000), 150), min(len(_NAME.findall(plain)), 4))
+    return Features(cues, min(int(len(_OWN.findall(plain)) / words * 1000), 150), min(len(capitalised(plain)), 4))
+
+
+def capitalised(text: str) -> list[str]:
+    """The names in a text: what has a capital within a sentence."""
+    return _NAME.findall(text.replace("\u2019", "'"))
 
 
 def _instructs(text: str) -> bool:

@@ -45,6 +45,7 @@ from holdfast.retrieval.reranking import Judge
 from holdfast.retrieval.segment import CODES, Array, grounded
 from holdfast.retrieval.source import Embeds, StreamRange
 from holdfast.retrieval.together import Part, agreed, ready
+from holdfast.retrieval.wanted import wanted
 
 MAX_HITS = 1_000
 _MEANT = {
@@ -302,14 +303,18 @@ class Recaller:
                 return None
             start = _time.perf_counter()
             try:
-                found = reranker.judge(asks, self._passages(corpus, rows, trust))
+                passages = self._passages(corpus, rows, trust)
+                found = reranker.judge(asks, passages)
             except HoldfastError as error:
                 self._resting[reranker.name] = _time.monotonic() + indexes.RETRY_S
                 notes.append(f"not reranked: {error}")
                 return None
             self._rerank_ms = (_time.perf_counter() - start) * 1_000
             run.timed(reranking.STAGE, start)
-            return found
+            best, thing = int(found[:, 1].argmax()), wanted(asks)
+            lacking = np.zeros(len(found), dtype=np.float32)
+            lacking[best] = thing is not None and bool(thing.missing) and not thing.is_in(passages[best].text)
+            return np.column_stack([found, lacking])
 
         return judge
 

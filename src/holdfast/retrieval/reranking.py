@@ -23,7 +23,8 @@ _AMONG_PEOPLE, _ELSEWHERE = 0.3, 0.1
 at length, where all the stages together err less often than it does."""
 
 Judge = Callable[[Rows], Array | None]
-"""What a reranker says of rows: how well each fits and whether it answers, two numbers a row; or None."""
+"""What a reranker says of rows, three numbers a row, or None: how well each fits, whether it answers, and whether it
+lacks the kind of thing that is asked for. The last is said of the one that answers best alone."""
 
 
 def first(table: Table, ranked: Array) -> Array:

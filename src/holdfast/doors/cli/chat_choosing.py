@@ -16,9 +16,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from holdfast.context.sentences import asks, bare, pieces
-from holdfast.doors.cli.chat_wanted import WantedThing, wanted
 from holdfast.ledger.speech import ASSISTANTS, Speech, voice, voices_in
 from holdfast.records import Entry, Hit
+from holdfast.retrieval.wanted import WantedThing, wanted
 from holdfast.text import stem, terms
 
 MOST = 2

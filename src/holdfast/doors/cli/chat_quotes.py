@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from holdfast.doors.cli import chat_choosing
 from holdfast.doors.cli.chat_choosing import OUTSIDE, Quote, short, sought, voice_of
-from holdfast.doors.cli.chat_wanted import wanted
 from holdfast.errors import ModelFailed
 from holdfast.ledger.speech import ASSISTANTS, spoken
 from holdfast.providers.models.model import Reply, Usage
+from holdfast.retrieval.wanted import wanted
 from holdfast.text import terms
 from holdfast.types import Entry, Hit
 

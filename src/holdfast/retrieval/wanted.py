@@ -1,8 +1,8 @@
 """What kind of thing a question asks for, and which sentences have such a thing in them.
 
-"How much" wants an amount, "when" a date or a time, "what is the code" something with digits. This helps to choose the
-sentence that is quoted; whether there is an answer at all is for recall to say. Deliberately absent: languages other
-than English, where a question asks for nothing in particular.
+"How much" wants an amount, "when" a date or a time, "what is the code" something with digits. What lacks that answers
+less likely, and is quoted less readily. Deliberately absent: languages other than English, where a question asks for
+nothing in particular.
 """
 
 from __future__ import annotations
