@@ -3,20 +3,23 @@
 A forked child has a copy of everything but the other threads: locks that they held stay locked forever, and what they
 were changing stays half changed. Connections are shared with the parent, though each side assumes it has them alone. So
 owners of such things register here, and are called before a fork, after it in the parent, and after it in the child.
-Locks for data in memory come from ``lock``. Deliberately absent: order among the registered, and errors; a fork cannot
+Locks for data in memory come from ``lock``, and properties that are worked out once from ``cached_property``.
+Deliberately absent: order among the registered, and errors; a fork cannot
 be refused, so its owner must later refuse whatever could not be made safe.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 Hook = Callable[[], object]
 _log = logging.getLogger(__name__)
@@ -38,6 +41,21 @@ _numbers = count()
 _joined: dict[int, _Joined] = {}
 _locks: dict[int, tuple[weakref.ref[threading.RLock], Weak]] = {}
 _forking = threading.RLock()
+
+
+if TYPE_CHECKING or sys.version_info >= (3, 12):
+    from functools import cached_property as cached_property  # noqa: PLC0414 - for others to import from here
+else:
+
+    class cached_property(functools.cached_property):
+        """Python 3.11's holds one lock for all objects while it works a value out: in a child it may stay locked."""
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            if instance is None:
+                return self
+            if self.attrname not in instance.__dict__:
+                instance.__dict__[self.attrname] = self.func(instance)
+            return instance.__dict__[self.attrname]
 
 
 def join(*, before: Hook | None = None, in_parent: Hook | None = None, in_child: Hook) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import holdfast
+from holdfast import atfork
 
 PRELUDE = """
 import gc, logging, os, signal, sys, threading
@@ -141,3 +143,32 @@ say(max(worst), inside[0])
 """
     )
     assert lines == ["1 0"]
+
+
+def test_a_property_that_is_being_worked_out_holds_up_no_other_object() -> None:
+    """A lock for all objects, as Python 3.11 has it, stays locked for ever in a child that is forked meanwhile."""
+    begun, may_end = threading.Event(), threading.Event()
+
+    class Counted:
+        def __init__(self, *, waits: bool) -> None:
+            self.waits, self.times = waits, 0
+
+        @atfork.cached_property
+        def value(self) -> int:
+            self.times += 1
+            if self.waits:
+                begun.set()
+                assert may_end.wait(60)
+            return self.times
+
+    slow = Counted(waits=True)
+    thread = threading.Thread(target=lambda: slow.value)
+    thread.start()
+    try:
+        assert begun.wait(60)
+        other = Counted(waits=False)
+        assert [other.value, other.value] == [1, 1]
+    finally:
+        may_end.set()
+        thread.join()
+    assert (slow.value, slow.times) == (1, 1)

@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 from holdfast import store as stores
+from holdfast.atfork import cached_property
 from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.engine.registry import scheme_of
 from holdfast.evaluation import plain

@@ -6,11 +6,11 @@ Columns that are compared with one another are brought to the same range here. D
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from holdfast.atfork import cached_property
 from holdfast.retrieval.candidates import mask_of
 from holdfast.retrieval.corpus import Corpus, Rows, rows_of
 from holdfast.retrieval.features import BITS

@@ -12,12 +12,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 
 import msgspec
 
+from holdfast.atfork import cached_property
 from holdfast.checks import check_choice, check_flag, is_seconds
 from holdfast.context.allowance import Allowance
 from holdfast.context.budget import Share, shares, tokens

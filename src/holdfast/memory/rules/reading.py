@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from holdfast import when
+from holdfast.atfork import cached_property
 from holdfast.memory.extraction import Extraction
 from holdfast.memory.rules import vocabulary as words
 from holdfast.memory.rules.pasted import blanked
