@@ -225,7 +225,12 @@ def test_another_script_has_a_model_of_its_own(here: Any, slow: Slow, passing: C
     assert slow.texts == 0
     store.memory(user="bo").remember_all(ANIMALS[:12])
     assert store.memory(user="bo").recall("animal7").report.model == "slow"
+    store.memory().remember_all(f"动物{number}" for number in range(3))  # which every user sees
+    report = store.memory(user="bo").recall("animal7").report
+    assert report.model == "quick"
+    assert "not compared by slow" in report.notes[0]
     store.memory(user="ana").remember_all(ANIMALS[:30])
+    store.memory().remember_all(ANIMALS[30:40])
     assert recall(moved(store)).report.model == "slow"  # most of it is in Latin script now
 
 

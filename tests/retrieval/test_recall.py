@@ -734,6 +734,39 @@ def test_a_talkative_friend_is_no_assistant(store: holdfast.Store) -> None:
     assert talk("t3", "cy", {"role": "human"}, {"role": "model"}) > 4.5  # as other vendors call them
 
 
+def test_turns_that_stand_alone_are_weighed_as_notes_and_a_conversation_is_not() -> None:
+    """Who tells an assistant this and that says nothing of one turn by the next; in a conversation neighbours count."""
+    said = [
+        "tea",
+        "boats",
+        "taxes",
+        "roses",
+        "snow",
+        "trains",
+        "bread",
+        "chess",
+        "wolves",
+        "pianos",
+        "bricks",
+        "clouds",
+    ]
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [[float(word in text) for word in said] + [0.1] for text in texts]
+
+    def window(*turns: str) -> float:
+        with holdfast.open("ram:", embedder=embed, reranker="none") as store:
+            store.thread("t", user="ana").append(*({"role": "user", "content": turn} for turn in turns))
+            return store.memory("ana").recall("bread", k=1, explain=True)[0].why.get("window", 0.0)
+
+    assert window(*(f"I know {word}" for word in said)) == 0.0
+    assert window(*(f"I know {word}, and {more}" for word in said for more in ("so", "yes", "more", "well"))) > 0.5
+    named = [{"role": "user", "name": name, "content": f"I know {word}"} for word in said for name in ("Ana", "Ben")]
+    with holdfast.open("ram:", embedder=embed, reranker="none") as store:
+        store.thread("t", user="ana").append(*named)  # people with names talk with one another
+        assert store.memory("ana").recall("bread", k=1, explain=True)[0].why["window"] > 0.5
+
+
 def test_what_stands_beside_is_spread_where_every_cosine_is_positive() -> None:
     """With most sentence models no text is opposite to another: the least near one must still count as nothing."""
 

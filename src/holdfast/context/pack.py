@@ -23,7 +23,7 @@ _TAIL = ("news", "state", "recalled")
 _SPARE = 3  # with which every answer begins
 _MUCH = 10**9
 _LISTED = 20
-_CLIPPED, _STEP = 24, 8
+_CLIPPED, _STEP = 10, 4
 _BINARY = re.compile(r"(?:data:[^,]{0,100},)?[A-Za-z0-9+/=_-]{200}")
 
 

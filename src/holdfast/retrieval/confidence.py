@@ -37,6 +37,8 @@ _AT_LEAST = 200
 
 def confidence(table: Table, read: Array | None = None, judged: Array | None = None) -> float:
     """From 0, nothing here, to 1. ``judged`` is what a reranker says of the rows that it ``read``."""
+    if not any(map(str.isalpha, table.asked.text)) and not (table.lexical.at(table.rows) > 0).any():
+        return 0.0  # a number alone, that nothing here has
     value = _guessed(table) if judged is None or read is None or not len(read) else _answered(table, read, judged)
     return (1 + math.tanh(value / 2)) / 2  # the logistic curve, for any value
 

@@ -25,7 +25,7 @@ from holdfast.retrieval.reranking import Judge
 from holdfast.retrieval.segment import MEMORY, Array
 from holdfast.retrieval.table import AROUND, Table
 from holdfast.retrieval.vector import Nearness
-from holdfast.retrieval.weights import weigh
+from holdfast.retrieval.weights import wants_many, weigh
 
 ALL = 1_200
 """Up to this many rows, every one is a candidate."""
@@ -151,7 +151,7 @@ def _ranked(table: Table, run: Stopwatch, judge: Judge | None) -> Ranking:
     run.timed("weigh", start)
     read = reranking.first(table, ranked)
     judged = judge(table.rows.at(read)) if judge is not None else None
-    if judged is not None:
+    if judged is not None and not wants_many(table):
         ranked, scores, parts["rerank"] = reranking.blended(table, ranked, scores, read, judged)
     for name, stage in order.STAGES:
         if run.may(name):

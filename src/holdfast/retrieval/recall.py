@@ -44,7 +44,7 @@ from holdfast.retrieval.question import ParsedQuery, RecallQuery
 from holdfast.retrieval.reranking import Judge
 from holdfast.retrieval.segment import CODES, Array, grounded
 from holdfast.retrieval.source import Embeds, StreamRange
-from holdfast.retrieval.together import Part, agreed, ready
+from holdfast.retrieval.together import Part, agreed, left_out, ready
 from holdfast.retrieval.wanted import wanted
 
 MAX_HITS = 1_000
@@ -60,7 +60,7 @@ _MEANT = {
 _SPARE = 5
 _PATIENT_MS = 200
 """With less time than this, a recall waits neither for an embedder far away nor for an index to be saved."""
-_LOADING_MS = 150
+_LOADING_MS = 60
 """What the first reranking of a process takes: the model is loaded."""
 _HOPED = 0.99
 """With each recall that has no time for it, reranking is thought to take less: once slow is not always slow."""
@@ -281,6 +281,8 @@ class Recaller:
                 if vector is not None:
                     found[embedder.name] = vector
                     break
+            if found and (better := left_out(embedders, some)):
+                notes.append(f"not compared by {better}: an index that was looked into too is mostly in another script")
         run.timed("embed", start)
         return found
 

@@ -30,6 +30,12 @@ def agreed(parts: Sequence[Part]) -> list[tuple[Sequence[Embeds], list[Part]]]:
     return [(embedders, [part]) for part, embedders in ranked]
 
 
+def left_out(embedders: Sequence[Embeds], parts: Sequence[Part]) -> str | None:
+    """A better model that some of the parts have and others may not use."""
+    best = (part.index.usable.ranked[0].name for part in parts)
+    return next((name for name in best if name not in {one.name for one in embedders}), None)
+
+
 def ready(embedder: Embeds, ranked: Sequence[Embeds], parts: Sequence[Part]) -> bool:
     """Whether parts can be compared by a model now: all of its vectors are there, or it is the last that is left.
 

@@ -68,9 +68,14 @@ def _between(some: dict[str, float], others: dict[str, float], share: float) -> 
     return {name: (1 - share) * some.get(name, 0.0) + share * others.get(name, 0.0) for name in names}
 
 
+def wants_many(table: Table) -> bool:
+    """Whether a question is about an order or a summary, which takes many turns and a plan of its own."""
+    return "wide" in table.reading and table.assisted > 0.5 and bool(table.from_user.any())
+
+
 def weigh(table: Table) -> dict[str, Array]:
     """Each column's part of the score; the score is their sum."""
-    if "wide" in table.reading and table.assisted > 0.5 and table.from_user.any():
+    if wants_many(table):
         return _many(table)
     talk = weights(table)
     notes = {**NOTES, **EITHER_WAY} if "near" in table.columns else talk
