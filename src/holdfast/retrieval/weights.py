@@ -30,7 +30,7 @@ NOTES = {
     "words": 0.3, "passage": 0.2, "near": 3.0, "near_passage": 2.7, "speaker": 0.7, "instruction": 1.0,
     "preference": 0.4, "date": 0.2, "time": 1.5, "place": 0.3, "number": 0.1, "liking": 0.2, "code": 6.0,
 }  # fmt: skip
-"""Of what stands alone, with vectors. Without them a note is weighed as a turn of a talk."""
+"""Of what stands alone."""
 WITHOUT_VECTORS = {
     "PEERS": {
         "passage": 0.9,
@@ -43,6 +43,7 @@ WITHOUT_VECTORS = {
         "number": 0.4,
     },
     "ASSISTED": {"preference": 1.0},
+    "NOTES": {"words": 3.0},
 }
 EITHER_WAY = {"important": 1.0, "memory": 1.0, "fact": 0.5, "linked": 1.0, "recent": 0.1, "faded": -0.5}
 _MANY = {"words": 1.0, "passage": 1.0, "window": 0.5, "near": 0.5, "near_passage": 1.0, "near_window": 0.5}
@@ -78,7 +79,8 @@ def weigh(table: Table) -> dict[str, Array]:
     if wants_many(table):
         return _many(table)
     talk = weights(table)
-    notes = {**NOTES, **EITHER_WAY} if "near" in table.columns else talk
+    alone = {} if "near" in table.columns else WITHOUT_VECTORS["NOTES"]
+    notes = {**NOTES, **alone, **{name: talk[name] for name in EITHER_WAY}}
     found = {}
     for name, values in table.columns.items():
         said, noted = talk.get(name, 0.0), notes.get(name, 0.0)
