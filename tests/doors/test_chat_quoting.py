@@ -11,7 +11,7 @@ import pytest
 
 import holdfast
 from holdfast.doors.cli.chat_choosing import is_earlier
-from holdfast.doors.cli.chat_quotes import ABOUT, CLOSE, HELLO, NOTED, UNKNOWN, Quoting
+from holdfast.doors.cli.chat_quotes import ABOUT, CLOSE, HELLO, NOTED, UNKNOWN, WELCOME, Quoting
 from holdfast.errors import ModelFailed
 from holdfast.providers.models.model import Model, Reply
 from holdfast.providers.reranker import CrossEncoder
@@ -245,3 +245,30 @@ def test_what_a_context_puts_before_a_question_is_not_the_question(store: holdfa
     assert "likes green tea" in quoting.reply(asked("Which tea do I like?", before)).text
     parts = [{"role": "user", "content": [{"type": "text", "text": "Which tea do I like?"}, {"type": "image"}]}]
     assert "likes green tea" in quoting.reply(parts).text
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "When I was young I lived in Rome.", "Did the dishes.", "What I was told is that the code is 12.",
+        "Please remind me that I like tea.", "When my brother was ill I cooked.",
+    ],
+)  # fmt: skip
+def test_what_only_begins_like_a_question_is_noted(quoting: Quoting, told: str) -> None:
+    assert say(quoting, told).startswith(NOTED)
+
+
+@pytest.mark.parametrize(
+    "asks", ["how many kids do i have", "where do i live", "which train do I take", "who is my boss"]
+)
+def test_a_question_needs_no_mark(quoting: Quoting, asks: str) -> None:
+    assert say(quoting, asks).startswith(UNKNOWN)
+
+
+def test_thanks_and_what_it_will_not_do_in_passing(store: holdfast.Store, quoting: Quoting) -> None:
+    store.thread("t", user="ana").append({"role": "user", "content": "My passport number is X1234567."})
+    assert say(quoting, "Thanks a lot!") == WELCOME
+    assert "/forget ID" in say(quoting, "forget my passport number")
+    assert quoting.quoted == ()
+    assert "X1234567" in say(quoting, "What is my passport number?")
+    assert quoting.quoted == ("t#1",)

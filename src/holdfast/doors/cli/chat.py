@@ -308,9 +308,14 @@ class Chat:
             "recalled": [hit.id for hit in answer.context.hits] if answer.context else [],
             "learned": plain.plain(answer.learned), "tokens": answer.context.tokens if answer.context else None,
             "usage": plain.plain(answer.usage), "repeated": answer.repeated, "handed_off": answer.handed_off,
-            "notes": list(answer.notes),
+            "notes": list(answer.notes), "quoted": list(self.quoted),
         }  # fmt: skip
         self.tell("answered", data, lambda screen: chat_view.after(screen, answer))
+
+    @property
+    def quoted(self) -> tuple[str, ...]:
+        """Where the last answer's quotes are from; nothing where a model answers."""
+        return self.answers.model.quoted if isinstance(self.answers.model, Quoting) else ()
 
     def _broken_off(self, flow: chat_view.Flow, error: dict[str, Any], code: int) -> None:
         flow.end()

@@ -113,8 +113,9 @@ class Commands:
             ],
             "known": {} if context is None else {name: context.section(name) for name in chat_view.KNOWN},
             "tools": [entry.content for entry in answer.entries if entry.kind in ("tool_call", "observation")],
+            "quoted": list(chat.quoted),
         }  # fmt: skip
-        chat.tell("why", data, lambda s: chat_view.show_why(chat.desk, s, answer, chat.answers.model.name))
+        chat.tell("why", data, lambda s: chat_view.show_why(chat.desk, s, answer, chat.answers.model.name, chat.quoted))
 
     def _nothing(self, event: str) -> None:
         self._chat.tell(event, {"answer": None}, lambda screen: screen.line("There is no answer yet."))

@@ -36,26 +36,32 @@ ABOUT = (
     "I am no language model: I quote what I remember, with where and when it was said. Tell me something, or ask me "
     "about something you told me. --model names a model that can do more."
 )
+WELCOME = "You are welcome."
+UNFORGOTTEN = (
+    "I forget nothing because I am told to in passing. /memory lists what is remembered, /forget ID forgets one of it; "
+    "`holdfast erase` removes messages, too."
+)
 HELLO = "Hello. Tell me something, and I will remember it; or ask me about what you told me."
 _HITS = 50
 _LISTED = 12
 _NAMED = 6
 _OWN = (
-    UNKNOWN, NOTED, HELLO, ABOUT[:30], "I find no ", "You said: “", "The agent said: “", "You asked “", "Asked “",
-    "A tool returned: “", "From outside: “", "This is what I", "“",
+    UNKNOWN, NOTED, HELLO, WELCOME, UNFORGOTTEN, ABOUT[:30], "I find no ", "You said: “", "The agent said: “",
+    "You asked “", "Asked “", "A tool returned: “", "From outside: “", "This is what I", "“",
 )  # fmt: skip
 _BLOCKS = re.compile(r"(?:<(news|state|recalled)>\n.*?\n</\1>\s*)*", re.DOTALL)
 _ASKS = re.compile(
-    r".*[?\uff1f\u061f]\s*\Z|\W*(?:(?:and|so|but|ok(?:ay)?|please|hey|well)\W+)*(?:tell me|remind me|show me|"
-    r"(?:what|who|whom|whose|which|where|when|why|how)(?:'s|(?: \w+)? (?:is|are|was|were|do|does|did|can|could|will|"
-    r"would|have|has|had|should))|"
-    r"(?:do|does|did|is|are|was|were|am|can|could|will|would|have|has|had|should) "
-    r"(?:i|you|we|he|she|it|they|my|your|our|his|her|the|this|that|there|any\w*))\b",
+    r".*[?\uff1f\u061f]\s*\Z|\W*(?:(?:and|so|but|ok(?:ay)?|please|hey|well)\W+)*(?:tell me|remind me(?! that)|show me|"
+    r"(?:who|whom|where|when|why|(?:how|what|which|whose)(?: (?!(?:i|we|you|he|she|it|they|my|our)\b)\w+){0,3})(?:'s| "
+    r"(?:is|are|was|were|do|does|did|can|could|will|would|have|has|had|should))|"
+    r"(?:do|does|is|are|am|can|could|will|would|should|did|was|were|have|has|had) "
+    r"(?:i|you|we|he|she|it|they|my|your|our|his|her|there|any\w*)|(?:do|does|is|are|can|could|will|would) "
+    r"(?:the|this|that))\b",
     re.IGNORECASE | re.DOTALL,
 )
-_GREETS = re.compile(
-    r"\W*(?:hi|hello|hey|good (?:morning|evening|afternoon|day)|thanks?|thank you)(?: there)?\W*", re.IGNORECASE
-)
+_GREETS = re.compile(r"\W*(?:hi|hello|hey|good (?:morning|evening|afternoon|day))(?: there)?\W*", re.IGNORECASE)
+_THANKS = re.compile(r"\W*(?:many )?(?:thanks?|thank you|cheers)(?: (?:so|very) much| a lot| again)?\W*", re.IGNORECASE)
+_FORGETS = re.compile(r"\W*(?:please )?(?:forget|delete|erase|remove)\b(?! to\b)", re.IGNORECASE)
 _WHO = re.compile(r"(?:(?:who|what) are you|what can you do|how do(?:es)? (?:you|this) work|help)\W*", re.IGNORECASE)
 _ALL = re.compile(r"what do you (?:already )?(?:know|remember)(?: of me| about me| so far)?\W*$", re.IGNORECASE)
 
@@ -75,6 +81,8 @@ class Quoting:
     def __init__(self, store: Store | None = None, memory: Memories | None = None) -> None:
         self._store, self._memory = store, memory
         self._heard: tuple[str, FoundQuotes] | None = None
+        self.quoted: tuple[str, ...] = ()
+        """Where the quotes of the last answer are from."""
 
     def look_into(self, store: Store, memory: Memories) -> None:
         """Answer from these memories, and from the threads that they see."""
@@ -111,10 +119,14 @@ class Quoting:
 
     def courtesy(self, asked: str) -> str:
         """The reply to what is no question after something particular; empty for what is."""
+        self.quoted = ()
         if self._memory is None or _WHO.fullmatch(asked):
             return ABOUT
-        if _GREETS.fullmatch(asked):
-            return HELLO
+        for says, reply in ((_GREETS, HELLO), (_THANKS, WELCOME)):
+            if says.fullmatch(asked):
+                return reply
+        if _FORGETS.match(asked):
+            return UNFORGOTTEN
         if _ALL.match(asked):
             return _everything(self._memory)
         return "" if _ASKS.match(asked) else f"{NOTED} “{short(asked)}” From now on I can quote that."
@@ -127,7 +139,9 @@ class Quoting:
     def find(self, asked: str) -> FoundQuotes:
         """What may be quoted for a question."""
         heard, self._heard = self._heard, None
-        return heard[1] if heard is not None and heard[0] == asked else self._find(asked)
+        found = heard[1] if heard is not None and heard[0] == asked else self._find(asked)
+        self.quoted = tuple(quote.where for quote in chat_choosing.best(found.quotes)) if found.known else ()
+        return found
 
     def _find(self, asked: str) -> FoundQuotes:
         assert self._memory is not None
@@ -218,4 +232,4 @@ def _said(entry: Entry, trust: str | None) -> str:
     voice = voice_of(entry, trust)
     text = "" if trust is None and voice.role in OUTSIDE else voice.text.strip()
     own = voice.role in ASSISTANTS and (text.startswith(_OWN) or SOURCE in text)
-    return "" if own or _GREETS.fullmatch(text) else text
+    return "" if own or _GREETS.fullmatch(text) or _THANKS.fullmatch(text) or _FORGETS.match(text) else text

@@ -233,10 +233,12 @@ def _reason(dropped: Dropped) -> tuple[str, str]:
     return dropped.section, dropped.why
 
 
-def show_why(desk: Desk, screen: Screen, answer: Answer, model: str) -> None:
+def show_why(desk: Desk, screen: Screen, answer: Answer, model: str, quoted: Sequence[str]) -> None:
     """What an answer had to go by: what was recalled, what is known, which tools were used, and what it cost."""
     context = answer.context
     screen.line("Answered by ", (model, "name"), (f", for #{answer.question.number}{_spent(answer)}", "quiet"))
+    if quoted:
+        screen.line("It quoted ", (", ".join(quoted), "name"))
     if context is not None:
         if context.window is not None:
             first, last = context.window
