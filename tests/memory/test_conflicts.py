@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from time import perf_counter
 from typing import Any
 
 import pytest
 
+from holdfast.memory import conflicts
 from holdfast.memory.conflicts import contradictions
 from holdfast.memory.names import memory_id
 from holdfast.records import Memory
@@ -209,3 +211,21 @@ def test_many_memories_of_one_subject_are_compared_quickly_enough_to_be_asked() 
         said(number, f"Ana met person{number} in town{number % 97} about topic{number % 89}") for number in range(3000)
     ]
     assert contradictions([*many, said(3001, "likes tea"), said(3002, "hates tea")])[0].rule == "opposite"
+
+
+@pytest.mark.parametrize("piece", ["; ", ". ", ";\n", " ;", "1 ", "of a 1 ", "note 1 ", ", not ", "lives in "])
+def test_reading_a_text_takes_time_in_proportion_to_its_length(piece: str) -> None:
+    def seconds(length: int) -> float:
+        times = []
+        for attempt in range(5):
+            began = perf_counter()
+            conflicts.another_number((piece * length)[: length - 1] + str(attempt), "")  # no text is read twice
+            times.append(perf_counter() - began)
+        return min(times)
+
+    assert seconds(8_000) < 10 * seconds(2_000) + 0.005  # sixteen times, were each mark to read all that follows
+
+
+def test_what_is_numbered_after_marks_is_a_sibling_too() -> None:
+    assert rules("Fine. (Flat 3 has a blue key)", "Fine. (Flat 5 has a red key)") == []
+    assert rules("Tea; \u2026 the flat 3 has a blue key", "Tea; \u2026 the flat 5 has a blue key") == []

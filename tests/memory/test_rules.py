@@ -836,6 +836,17 @@ SILENT: dict[str, list[str]] = {
         "My character is a 40-year-old detective named Rex.",
         "You are now a pirate. I have a parrot.",
     ],
+    "taken back": [
+        "I live in Rome... NOT!",
+        "I live in Rome, not!",
+        "I live in St. Gallen. NOT",
+        "I live in Rome. That's a lie.",
+        "I live in Rome. No wait, that's false.",
+        "I live in Rome. No. Wait. That\u2019s wrong.",
+        "I live in Rome.\nSorry, that was not true at all",
+        "I live in Rome! Scratch that.",
+        "I have two kids. I lied.",
+    ],
     "secret": [
         "My password is hunter2.",
         "My PIN is 4471.",
@@ -865,6 +876,43 @@ SILENT: dict[str, list[str]] = {
         "Customer: I live in Rome\nAgent: I work at Acme",
         "<email>I live in Rome. I have two kids.</email>",
         "\u2018I live in Rome\u2019, it says",
+        "Tom: I live in Rome.\nLena: ok",
+        "Look what they wrote.\n\nTom Baker: I live in Rome.\nLena: same here, my dog is called Rex",
+        "Dr. Meyer: I live in Rome.\nTom van Dyk: ok",
+        "**Tom:** I live in Rome.\n**Lena:** ok",
+        "- Tom (10:32): I live in Rome.\n- Lena (10:33): ok",
+        "Tom:\nI live in Rome.\nLena:\nok",
+        "Me: where do you live?\nTom: I live in Rome.",
+        "Mom: I live in Rome.\nDad: ok",
+        "Speaker 1: I live in Rome.\nSpeaker 2: I have two kids.",
+        "tom: hi\nlena: hello\ntom: I live in Rome.",
+        "\u5c71\u7530\uff1a I live in Rome.\n\u7530\u4e2d\uff1a ok",
+        "5/1/26, 10:32 - Tom: I live in Rome.\n5/1/26, 10:33 - Lena: ok",
+        "5/1/26, 10:32\u202fAM - Tom: I live in Rome.",
+        "2026-05-01 10:32 Tom: I live in Rome.\n2026-05-01 10:33 Lena: ok",
+        "<Tom> I live in Rome.\n<Lena> ok",
+        "[10:32] <@tom> I live in Rome.\n[10:33] <+lena> ok",
+        "On Mon, 3 May 2026 at 10:00, Tom\n<tom@x.org> wrote:\nI live in Rome.",
+        "On Mon, 3 May 2026 at 10:00, Tom <tom@x.org>\nwrote:\n\nI live in Rome.",
+        "*From:* Tom\n*Sent:* Monday\nI live in Rome.",
+        "Fwd: see below\nI live in Rome.",
+        "FW: hello\n\nI live in Rome.",
+        "<DIV>I live in Rome.</DIV>",
+        "<Div class='a'>I live in Rome.</DIV>",
+        "// I live in Rome.",
+        "/* I live in Rome.\nI have two kids. */",
+        "<!-- I live in Rome. -->",
+        "\u2039I live in Rome.\u203a",
+        "\u300cI live in Rome.\u300d",
+        "\u300eI live in Rome.\u300f",
+        "\u300aI live in Rome.\u300b",
+        "\u00bbI live in Rome.\u00ab",
+        "\u201dI live in Rome.\u201d",
+        "\u201aI\u2019m from Oslo and I live in Rome.\u2018",
+        "Translate this to French\nI live in Rome.",
+        "Can you proofread this?\n\nI live in Rome. I have two dogs.",
+        "Please fix the grammar of this text\nI live in Rome.",
+        "Translate to Spanish\nI live in Rome.",
     ],
     "others": [
         "He lives in Berlin.",
@@ -952,6 +1000,37 @@ def _says(found: rules.Extraction, fact: tuple[str | None, str]) -> bool:
 LINES = [(rule, text, facts) for rule, lines in SAID.items() for text, facts in lines]
 LINES += [("", text, facts) for text, facts in VARIOUS]
 QUIET = [text for texts in SILENT.values() for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("Note: I live in Rome.", ["home"]),
+        ("By the way: I live in Rome", ["home"]),
+        ("Update: my sister Lena moved to Oslo.\nAlso: I work at Siemens.", ["sister", "employer"]),
+        ("Work: I work at Siemens\nHome: I live in Rome", ["employer", "home"]),
+        ("Backstory: I live in Rome.\nQuestion: where do I buy my bread?", ["home"]),
+        ("Job Title: I'm a nurse\nFavourite Food: I love sushi", ["job", "likes:sushi"]),
+        ("Day 1: I live in Rome.\nDay 2: I work at Siemens", ["home", "employer"]),
+        ("Lena: vegan\nTom: allergic to nuts\nI live in Rome.", ["home"]),
+        ("Hi Tom:\nI live in Rome.", ["home"]),
+        ("Write me an email to my landlord\nI live in Rome.", ["home"]),
+        ("Check this out\nI live in Rome.", ["home"]),
+        ("Re: your question, I live in Rome.", ["home"]),
+        ("I live in Rome // I work at Siemens", ["home", "employer"]),
+        ("My old phone had a 5\u201d screen. I live in Rome. The new one has a 6\u201d one.", ["home"]),
+        ("I live in Rome. That's not a lie.", ["home"]),
+        ("I live in Rome. Not - as people think - in Oslo.", ["home"]),
+        ("My boss says I'm lazy. That's a lie. I live in Rome.", ["home"]),
+    ],
+)
+def test_what_looks_like_a_paste_and_is_said_by_the_sender_is_read(text: str, says: list[str]) -> None:
+    assert [name for name in says if not any(name in (each.key, each.relation) for each in _read(text))] == []
+
+
+def test_what_is_said_after_taking_back_is_read() -> None:
+    (found,) = _read("I live in Rome. No wait, that's false. I live in Oslo.")
+    assert (found.object, found.corrects) == ("Oslo", True)
 
 
 def test_every_rule_has_a_table_and_says_what_it_is_for() -> None:
@@ -1258,6 +1337,7 @@ def test_names_of_other_scripts_are_kept_whole() -> None:
     "piece",
     ["I live in Berlin. ", "He is here. ", "I ", "my ", "I like ", '"', "“", "`", "a", "I'm ", "not ", "Ana ", ":",
      "> x\n", "translate x: ", "<a>", "'a ", "From: b\n", "my a and ", "every Monday I ",
+     "Bob: I\n", "<Bob> ", "<!-- ", "/* ", "On 3 may x\n", "\u00bb", "I sing. Not. ", "fix the text ",
      "I have a ", "Always use ", "I met Lena last Friday ", "中", "\n", " ", "if I ask x, "],
 )  # fmt: skip
 def test_a_long_text_is_read_through(piece: str) -> None:

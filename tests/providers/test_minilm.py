@@ -91,7 +91,7 @@ def test_another_file_than_the_one_we_know_is_refused(
         data[len(data) // 2] ^= 0x01
         (place / harm).write_bytes(data if how == "damaged" else data + b" ")
     monkeypatch.setattr("holdfast.providers.onnx._package", lambda name: place.parent)
-    with pytest.raises(Misconfigured, match=harm):
+    with pytest.raises(Misconfigured, match=f"{harm}.*--force-reinstall"):
         MiniLM().embed(["aisle"])
 
 
@@ -202,3 +202,32 @@ def test_a_damaged_model_is_a_sentence(tmp_path: Path) -> None:
     embedder = checked(MiniLM(_folder(tmp_path / "tiny", content=b"not a model")))
     with pytest.raises(Misconfigured, match="cannot be loaded"):
         embedder.embed(["aisle"])
+
+
+def test_a_model_that_was_exchanged_after_it_was_named_is_refused(tmp_path: Path) -> None:
+    """Its vectors would be saved under the name of the one before."""
+    embedder = MiniLM(_folder(tmp_path / "tiny"))
+    _folder(tmp_path / "tiny", content=_onnx("width"))
+    with pytest.raises(Misconfigured, match="another one than when this embedder was made"):
+        embedder.embed(["aisle"])
+    assert MiniLM(tmp_path / "tiny").embed(["aisle"]).shape == (1, WIDTH)
+    _folder(tmp_path / "tiny")
+    assert embedder.embed(["aisle"]).shape == (1, WIDTH)
+
+
+@pytest.mark.parametrize("name", ["a" * 5_000, "a/" * 5_000, "nul\x00", "broken \ud83d"])
+def test_what_is_no_name_of_a_folder_is_a_sentence(name: str) -> None:
+    with pytest.raises(Misconfigured, match="folder") as caught:
+        choose(f"minilm:{name}")
+    assert len(str(caught.value)) < 20_000
+
+
+def test_a_model_that_this_user_may_not_read_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = _folder(tmp_path / "tiny")
+
+    def denied(path: Path, *_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", denied)
+    with pytest.raises(Misconfigured, match=r"model\.onnx cannot be read: Permission denied"):
+        choose(f"minilm:{place}")

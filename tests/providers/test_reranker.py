@@ -80,6 +80,17 @@ raise SystemExit(os.waitpid(pid, 0)[1])
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_forked_child_drops_it_whether_or_not_it_was_being_loaded() -> None:
+    ranks = CrossEncoder()
+    ranks.judge(QUESTION, PASSAGES[:1])
+    pid = os.fork()
+    if not pid:
+        os._exit(0 if ranks._model is None else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert ranks._model is not None
+
+
 @pytest.mark.parametrize("harm", ["reranker/model.onnx", "minilm/tokenizer.json"])
 @pytest.mark.parametrize("how", ["damaged", "cut short", "another version", "gone"])
 def test_with_a_bad_file_recall_goes_on_without_it_and_says_so(

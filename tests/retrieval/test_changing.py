@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -82,6 +83,33 @@ def test_the_order_of_being_recorded_decides(here: Any, clock: ManualClock) -> N
     store = here.open()
     told(store, clock, VESPA._replace(earlier=VESPA.later, later=VESPA.earlier))
     assert not any(hit.superseded_by for hit in asked(store, VESPA.question))
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["one thread", "two threads"])
+def test_a_message_dated_ahead_outdates_nothing_that_was_recorded_after_it(
+    here: Any, clock: ManualClock, apart: bool
+) -> None:
+    store = here.open()
+    first, second = store.thread("talk", user="ana"), store.thread("other" if apart else "talk", user="ana")
+    first.append({"role": "user", "content": VESPA.later, "time": "2099-01-01T00:00:00Z"})
+    clock.advance(3_600)
+    second.append({"role": "user", "content": VESPA.earlier})
+    assert not any(hit.superseded_by for hit in asked(store, VESPA.question))
+    clock.advance(3_600)
+    first.append({"role": "user", "content": VESPA.later})
+    assert [hit.text for hit in asked(store, VESPA.question) if hit.superseded_by] == [VESPA.earlier]
+
+
+@pytest.mark.parametrize("days", [-1, 1])
+def test_of_old_messages_the_later_one_is_later_in_both(here: Any, clock: ManualClock, days: int) -> None:
+    """They were copied into the store long after they were said, each in a thread of its own."""
+    store = here.open()
+    for number, text in enumerate((VESPA.earlier, VESPA.later)):
+        said = datetime(2020, 5, 3, tzinfo=UTC) + timedelta(days=days * number)
+        store.thread(f"old-{number}", user="ana").append({"role": "user", "content": text, "time": said.isoformat()})
+        clock.advance(1)
+    marked = [hit.text for hit in asked(store, VESPA.question) if hit.superseded_by]
+    assert marked == ([VESPA.earlier] if days > 0 else [])
 
 
 def test_what_is_trusted_less_outdates_nothing(here: Any, clock: ManualClock) -> None:

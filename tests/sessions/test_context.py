@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
@@ -633,6 +634,7 @@ def test_parts_beside_an_image_are_what_vendors_take() -> None:
     [
         {"colour": "red"}, {"verbatim": -1}, {"verbatim": 1.5}, {"verbatim": True}, {"instructions": None},
         {"instructions": 5}, {"instructions": "half \ud800"}, {"shares": 5}, {"trust": "much"}, {"within_ms": -1},
+        {"within_ms": math.nan}, {"within_ms": math.inf}, {"within_ms": 1e9},
         {"within_ms": "x"}, {"tokens": 5}, {"tokens": int}, {"tokens": " "}, {"recall": "no"},
     ],
     ids=ascii,

@@ -108,6 +108,7 @@ def test_a_question_over_the_budget_is_refused_before_anything_is_written(ram: h
     [
         {"learn": "sometimes"}, {"hand_off": 0}, {"hand_off": 2}, {"hand_off": True}, {"budget": 0}, {"tool": []},
         {"rounds": -1}, {"rounds": "many"}, {"timeout_s": -1}, {"budget": "large"}, {"tools": [print]},
+        {"within_ms": float("nan")}, {"within_ms": float("inf")}, {"within_ms": 1e9},
     ],
 )  # fmt: skip
 def test_ways_that_mean_nothing_are_refused_at_once(ram: holdfast.Store, wrong: dict[str, Any]) -> None:

@@ -1,8 +1,8 @@
 """Conversations with questions, and what a file of them holds.
 
 It is a JSON list of ``{"id", "turns": [{"id", "session", "time", "speaker", "text"}], "queries": [{"id", "kind",
-"text", "gold": [turn ids]}]}``. ``time`` is free text and may be missing. Other fields are ignored. Deliberately
-absent: the file itself (``reading``).
+"text", "gold": [turn ids]}]}``. ``time`` is free text and may be missing. The turns in ``gold`` must be there. Other
+fields are ignored. Deliberately absent: the file itself (``reading``).
 """
 
 from __future__ import annotations
@@ -69,6 +69,10 @@ def _conversation(value: Any, place: str) -> Conversation:
     turns = each(field(fields, "turns", place), f"turns of {place}", "turn", _said, place)
     questions = each(field(fields, "queries", place), f"queries of {place}", "query", _question, place)
     different("turn", turns, place)
+    known = {turn.id for turn in turns}
+    for at, question in enumerate(questions, 1):
+        for id in sorted(question.gold - known):
+            raise Wrong(f"{place}, query {at}", f"there is no turn {id!r}")
     return Conversation(identifier(fields, "id", place, _THREAD_BYTES), tuple(turns), tuple(questions))
 
 

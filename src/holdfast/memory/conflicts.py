@@ -196,7 +196,7 @@ _OWNER = "the|this|that|my|our|your|his|her|their|its"
 _PLACE = "of|for|from|in|into|at|on|by|to|near|with|behind|under|above"
 # A noun, its number, and more after it: the sentence is about that one. At the end, the number may be what is said.
 _TOPIC = re.compile(
-    rf"(?:(?P<start>(?:^|[.;!?]\s)\W*(?:(?:{_OWNER}) )?)|\b(?:{_OWNER}|{_PLACE}) )"
+    rf"(?:(?P<start>(?:^|[.;!?]\s)\W{{0,8}}(?:(?:{_OWNER}) )?)|\b(?:{_OWNER}|{_PLACE}) )"
     r"(?!(?:last|next|first|past|other|another|top|best|same|only|least|most|about|around|over|nearly|almost|exactly|age|"
     rf"{_MONTH}|{_DAYS}|take|drink|eat|pay|add|use|buy|order|save|spend|need|keep|have|wait|walk|run|make|give|read|want)\b)"
     r"(?P<what>[^\W\d_]+(?:[^\W\d_s]|us|ss)) (?P<number>\d+)(?:'s\b| (?=[^\W\d_])"

@@ -37,7 +37,8 @@ class MiniLM:
     def __init__(self, folder: str | Path | None = None) -> None:
         self._files = onnx.in_wheel("minilm") if folder is None else onnx.in_folder(Path(folder))
         # Vectors of two models must never be compared, so the name of a caller's own model says which bytes made them.
-        self.name = NAME if folder is None else f"minilm-{onnx.digest(self._files)}"
+        self._named = None if folder is None else onnx.digest(self._files)
+        self.name = NAME if self._named is None else f"minilm-{self._named}"
         self._lock = atfork.lock()
         self._model: _OnnxModel | None = None
         atfork.join(in_child=self._begin_anew)
@@ -60,7 +61,7 @@ class MiniLM:
     def _loaded(self) -> _OnnxModel:
         with self._lock:
             if self._model is None:
-                self._model = _OnnxModel(*onnx.load(self._files, TOKENS))
+                self._model = _OnnxModel(*onnx.load(self._files, TOKENS, self._named))
             return self._model
 
 

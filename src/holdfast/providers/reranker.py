@@ -58,7 +58,8 @@ class CrossEncoder:
     def __init__(self, folder: Path | None = None) -> None:
         self._files = onnx.in_wheel("reranker") if folder is None else onnx.in_folder(folder)
         self._model: Any = None
-        self._lock = atfork.lock(forget=self._begin_anew)
+        self._lock = atfork.lock()
+        atfork.join(in_child=self._begin_anew)
 
     def __repr__(self) -> str:
         return "CrossEncoder()"

@@ -34,12 +34,12 @@ _PAST = re.compile(
 
 
 class _Said(NamedTuple):
-    """A hit that may outdate another one: who said it, when in the order of everything said, in which entry, and in
-    the words of whoever it is about."""
+    """A hit that may outdate another one: who said it, its place in the order in which everything was recorded, in
+    which entry, and in the words of whoever it is about."""
 
     hit: Hit
     who: str
-    order: tuple[datetime, str]
+    order: tuple[datetime, datetime, str]
     entry: EntryRef | None
     text: str
 
@@ -69,7 +69,7 @@ def _said(hit: Hit, owner: str | None) -> _Said | None:
     if hit.memory is not None:
         memory = hit.memory
         entry = memory.origin.entries[-1] if memory.origin.entries else None
-        order = memory.recorded_at, in_order(memory.id)
+        order = memory.recorded_at, memory.recorded_at, in_order(memory.id)
         return _Said(hit, folded(memory.subject), order, entry, _in_first_person(hit.text, memory.subject))
     if hit.entry is None or hit.kind != "message" or _from_outside(hit) or not isinstance(hit.entry.content, dict):
         return None
@@ -78,7 +78,8 @@ def _said(hit: Hit, owner: str | None) -> _Said | None:
         return None
     who = folded(name) if isinstance(name, str) and name else f"#{hit.entry.thread}" if owner is None else owner
     entry = EntryRef(hit.entry.thread, hit.entry.number)
-    return _Said(hit, who, (hit.time, f"{entry.number:020}"), entry, hit.text)
+    # A message may name any time as its own, even one that is still to come; when it was recorded the store knows.
+    return _Said(hit, who, (hit.entry.time, hit.time, f"{entry.number:020}"), entry, hit.text)
 
 
 def _in_first_person(text: str, subject: str) -> str:
@@ -100,7 +101,7 @@ def _outdated(said: list[_Said]) -> dict[str, str]:
 
 
 def _may(later: _Said, earlier: _Said) -> bool:
-    """Whether one is by the same person, came after the other and is trusted as much."""
+    """Whether one is by the same person, was both recorded and said after the other, and is trusted as much."""
     if later.who != earlier.who or earlier.hit.kind == "episodic":
         return False
     after = later.order > earlier.order

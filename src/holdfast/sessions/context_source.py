@@ -211,8 +211,8 @@ def check_settings(settings: Settings) -> None:
     if (trust := settings.get("trust")) is not None:
         check_trust(trust)
     within = settings.get("within_ms")
-    if within is not None and (isinstance(within, bool) or not isinstance(within, int | float) or within <= 0):
-        raise Invalid(f"within_ms is a number of milliseconds over 0, not {quoted(within)}")
+    if within is not None and (isinstance(within, bool) or not isinstance(within, int | float) or not 0 < within < 1e9):
+        raise Invalid(f"within_ms is a number of milliseconds over 0 and under 1e9, not {quoted(within)}")
     verbatim = settings.get("verbatim", VERBATIM)
     if type(verbatim) is not int or verbatim < 0:
         raise Invalid(f"verbatim is a number of turns, 0 or more, not {quoted(verbatim)}")

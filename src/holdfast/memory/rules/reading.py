@@ -130,6 +130,20 @@ _CHANGE = Pattern(
     r"became|went|just|new|quit|left|these days|nowadays|turned)\b)"
 )
 
+_TAKEN_BACK = Pattern(
+    r"(?i:\W{0,3}(?:(?:no|nope|wait|sorry|oops|ah|oh|hmm|well|actually|haha|lol|ok|okay)\b[,\u2014\u2013 -]{0,4}){0,3}"
+    r"(?:(?:that|this)(?:['\u2019]?s|\s(?:is|was))\s(?:all\s|just\s|actually\s|totally\s|completely\s)?"
+    r"(?:a\s(?:\w{1,12}\s)?lie|false|untrue|incorrect|made\sup|not\s(?:actually\s|really\s)?(?:true|correct))|"
+    r"(?:that|this)\s(?:is|was)n['\u2019]?t\s(?:actually\s|really\s)?(?:true|correct)|not\strue|i\s(?:just\s)?lied|"
+    r"(?:scratch|strike|ignore|disregard)\sthat|not(?=\s*$))"
+    r"(?:\s(?:at\sall|of\scourse|though|actually|sorry|haha|lol))?\s*(?:[,;:\u2013\u2014]|-\s|$))|"
+    r"(?i:\W{0,3}(?:(?:no|nope|wait|sorry|oops|actually)\b[,\u2014\u2013 -]{0,4}){1,3}"
+    r"(?:that|this)(?:['\u2019]?s|\s(?:is|was))\s(?:all\s)?(?:wrong|mistaken|not\sright)\s*(?:[,;:\u2013\u2014]|-\s|$))"
+)
+"""What takes back the sentence before it: "NOT!", "That's a lie.", "No wait, that's false"."""
+_NOT_SO = Pattern(r"(?i:(?:,|\s-|\s?[\u2013\u2014])\s{0,3}not\s{0,3}$)")
+_NO_WAIT = Pattern(r"(?i:\W*(?:(?:no|nope|wait|sorry|oops|ah|oh|hmm|haha|lol)\W*){1,4}$)")
+
 
 def with_capitals(text: str) -> str:
     """With weekdays as times are read: "on friday" is "on Friday"."""
@@ -225,8 +239,13 @@ def sentences(
     """The sentences that state something, in order, and questions for what they take for granted; no endless ones."""
     readable, corrected, before, first = blanked(text), False, "", True
     time = time if time.tzinfo else time.replace(tzinfo=UTC)
-    for start, end, mark in _bounds(readable):
+    bounds = list(_bounds(readable))
+    taken_back = _taken_back([readable[start:end] + mark for start, end, mark in bounds])
+    for place, (start, end, mark) in enumerate(bounds):
         whole = readable[start:end]
+        if place in taken_back:
+            before, first = whole, False
+            continue
         piece = _before_question(whole) if "?" in mark or "\uff1f" in mark else _before_unmarked(whole)
         one = partial(Sentence, whole=text, subject=subject, who=who, time=time, ref=ref, asked=asked)
         stated = len(piece) <= LONGEST and piece.strip("\x00 \t\r")
@@ -242,6 +261,23 @@ def sentences(
         else:
             before = whole[-LONGEST:] or before  # a question, too, may say who "she" is
             first = first and not whole.strip()
+
+
+def _taken_back(said: list[str]) -> set[int]:
+    """Which sentences are taken back, by themselves or by the next one."""
+    found: set[int] = set()
+    last, opening = -1, ""
+    for place, sentence in enumerate(said):
+        ended = sentence.rstrip(" \t\n.!\u2026")
+        if last >= 0 and len(sentence) <= LONGEST and _TAKEN_BACK.match(opening + ended):
+            found.add(last)
+        if len(sentence) <= LONGEST and _NOT_SO.search(ended):
+            found.add(place)
+        if len(ended) <= 40 and _NO_WAIT.match(ended):
+            opening = f"{ended}, "  # "No. Wait. That's wrong."
+        elif ended.strip("\x00 \t\r"):
+            last, opening = place, ""
+    return found
 
 
 def _of_question(whole: str, at: int, start: int, one: Callable[..., Sentence]) -> Iterator[Sentence]:
