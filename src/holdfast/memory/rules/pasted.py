@@ -40,7 +40,7 @@ _FORWARDED = Pattern(
     r"on[ \t][^\n]{4,120}[ \t]wrote:[ \t]*$|"
     r"on[ \t](?=[^\n]{0,60}\d)[^\n]{3,119}[^\n.!?](?:\n[^\n]{1,120}){0,2}[ \t\n]wrote:[ \t]*$|"
     rf"[*_]{{0,2}}{_HEADERS}[^\n]*\n(?:[ \t]*[*_]{{0,2}}{_HEADERS}[^\n]*\n?)+|"
-    r"[*_]{0,2}from[*_]{0,2}:[^\n]*@[^\n]*$|(?:subject:[ \t]*)?fwd?:))"
+    r"[*_]{0,2}from[*_]{0,2}:[^\n]*@[^\n]*$|(?:subject:[ \t]*)?fwd?[ \t]?:))"
 )
 # Several lines that each begin with a time, or with who speaks, are a chat that someone copied.
 _DATE = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4},?[ \u00a0\u202f]"
@@ -55,7 +55,8 @@ _CHAT_LINE = Pattern(
 )
 _LABELLED = Pattern(
     r"(?m:^[ \t]*(?:[-*\u2022][ ])?[*_]{0,2}(?P<who>[^\s:*_()\[\]<>][^\n:*()\[\]<>]{0,40}?)[ ]?"
-    r"(?:[(\[][^()\[\]\n]{1,30}[)\]])?[*_]{0,2}(?::|\uff1a)[*_]{0,2}(?:[ \t]+|$|(?<=\uff1a))[^\n]*)"
+    r"(?:,?[ ]?\d{1,2}:\d\d(?:[ ]?[AaPp][Mm])?|[(\[][^()\[\]\n]{1,30}[)\]])?[*_]{0,2}"
+    r"(?::|\uff1a)[*_]{0,2}(?:[ \t]+|$|(?<=\uff1a))[^\n]*)"
 )
 _HANDLE = Pattern(r"@[\w.]{1,40}$|[^\W\d]\w{0,30}_\w{1,30}$|(?i:mom|mum|dad)$")
 _SPEAKS = Pattern(r"(?i:\b(?:i|im|my|mine|me|we|our|us|you|your|u)\b)")
@@ -117,7 +118,7 @@ def _chat_from(text: str) -> int | None:
     if len(found) > 1 or any(line["dated"] for line in found.values()):
         return min(found)
     labelled = [line for line in _LABELLED.finditer(text) if line.start() not in found]
-    named = [line for line in labelled if _names(line["who"])] or _repeated(labelled)
+    named = [line for line in labelled if _names(line["who"])] or _by_turns(labelled, text)
     if len(named) + len(found) < 2:
         return None
     lines = sorted([*found.values(), *named], key=lambda line: line.start())
@@ -129,11 +130,12 @@ def _end_of(line: re.Match[str]) -> int:
     return line.end() + (300 if line[0].rstrip(" \t*_").endswith((":", "\uff1a")) else 0)
 
 
-def _repeated(labelled: list[re.Match[str]]) -> list[re.Match[str]]:
-    """Lines of those who speak by turns, whose names have no capitals."""
-    short = [line for line in labelled if " " not in line["who"] and line["who"].casefold() not in _labels()]
+def _by_turns(labelled: list[re.Match[str]], text: str) -> list[re.Match[str]]:
+    """Lines of those who speak again, or on each line, and whose names have no capitals."""
+    short = [line for line in labelled if " " not in line["who"] and not _is_label(line["who"].casefold())]
     who = [line["who"] for line in short]
-    return short if 1 < len(set(who)) < len(who) else []
+    each = len(who) == sum(not line.isspace() for line in text.splitlines() if line)
+    return short if len(set(who)) > 1 and (each or len(set(who)) < len(who)) else []
 
 
 # What follows "Translate this:" is material, not a statement of the one who hands it over.

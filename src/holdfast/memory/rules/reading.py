@@ -131,8 +131,9 @@ _CHANGE = Pattern(
 )
 
 _TAKEN_BACK = Pattern(
-    r"(?i:\W{0,3}(?:(?:no|nope|wait|sorry|oops|ah|oh|hmm|well|actually|haha|lol|ok|okay)\b[,\u2014\u2013 -]{0,4}){0,3}"
-    r"(?:(?:that|this)(?:['\u2019]?s|\s(?:is|was))\s(?:all\s|just\s|actually\s|totally\s|completely\s)?"
+    r"(?i:\W{0,3}(?:(?:no|nope|nah|wait|sorry|oops|ah|oh|hmm|well|actually|ha|haha|lol|ok|okay)\b"
+    r"[,\u2014\u2013 -]{0,4}){0,3}"
+    r"(?:(?:that|this|it)(?:['\u2019]?s|\s(?:is|was))\s(?:all\s|just\s|actually\s|totally\s|completely\s)?"
     r"(?:a\s(?:\w{1,12}\s)?lie|false|untrue|incorrect|made\sup|not\s(?:actually\s|really\s)?(?:true|correct))|"
     r"(?:that|this)\s(?:is|was)n['\u2019]?t\s(?:actually\s|really\s)?(?:true|correct)|not\strue|i\s(?:just\s)?lied|"
     r"(?:scratch|strike|ignore|disregard)\sthat|not(?=\s*$))"
@@ -141,8 +142,8 @@ _TAKEN_BACK = Pattern(
     r"(?:that|this)(?:['\u2019]?s|\s(?:is|was))\s(?:all\s)?(?:wrong|mistaken|not\sright)\s*(?:[,;:\u2013\u2014]|-\s|$))"
 )
 """What takes back the sentence before it: "NOT!", "That's a lie.", "No wait, that's false"."""
-_NOT_SO = Pattern(r"(?i:(?:,|\s-|\s?[\u2013\u2014])\s{0,3}not\s{0,3}$)")
-_NO_WAIT = Pattern(r"(?i:\W*(?:(?:no|nope|wait|sorry|oops|ah|oh|hmm|haha|lol)\W*){1,4}$)")
+_NOT_SO = Pattern(r"(?i:(?:,|\(|\s-|\s?[\u2013\u2014])\s{0,3}not\s{0,3}$)")
+_NO_WAIT = Pattern(r"(?i:\W*(?:(?:no|nope|nah|wait|sorry|oops|ah|oh|hmm|ha|haha|lol)\W*){1,4}$)")
 
 
 def with_capitals(text: str) -> str:
