@@ -11,7 +11,7 @@ import pytest
 import holdfast
 from holdfast.errors import Misconfigured
 from holdfast.providers.choose import choose_reranker
-from holdfast.providers.reranker import Passage
+from holdfast.providers.reranker import CrossEncoder, Passage
 from holdfast.retrieval import reranking
 from holdfast.testing.embedders import HashEmbedder
 
@@ -194,3 +194,22 @@ def test_a_number_alone_that_nothing_has_is_no_question_with_an_answer() -> None
         memory = store.memory(user="ana")
         assert not memory.recall("12345").relevant
         assert memory.recall("4711")[0].text == "the alarm code is 4711"
+
+
+def test_what_is_said_again_and_again_makes_no_answer_foreign() -> None:
+    """An assistant that only says "Got it." does not change what unrelated texts are like."""
+    told = [
+        "I live in a flat on Elm Street", "My sister plays the oboe", "The car is in the garage until Friday",
+        "We pay 900 euros for the rent", "I am allergic to walnuts", "My boss is called Weber",
+        "The train to work takes half an hour", "I like jazz and old films",
+    ]  # fmt: skip
+    sure = []
+    for replies in (False, True):
+        with holdfast.open("ram:", embedder="minilm", reranker=CrossEncoder()) as store:
+            thread = store.thread("t", user="ana")
+            for text in told:
+                thread.append({"role": "user", "content": text})
+                if replies:
+                    thread.append({"role": "assistant", "content": "Got it."})
+            sure.append(store.memory("ana").recall("What do I have to pay for my home?").confidence)
+    assert sure[1] == pytest.approx(sure[0], abs=0.1)

@@ -26,6 +26,7 @@ SECOND_LOOK = 2_000
 
 _SAMPLE = 64
 _USUAL, _USUAL_PAIRS = (0.12, 0.1), 200
+_REPEATED = 0.9  # what is said again and again, such as thanks, is not unrelated to itself
 
 _FAR = np.iinfo(np.uint16).max
 _SIGN_AND_NUMBER, _EXPONENTS = np.int32(-0x7000_0001), np.float32(2.0**112)
@@ -216,6 +217,7 @@ class Nearness:
 def _background(vectors: Array) -> tuple[float, float]:
     vectors = vectors[vectors.any(axis=1)]  # not those that are still to be made
     cosines = (vectors @ vectors.T)[np.triu_indices(len(vectors), 1)]
+    cosines = cosines[cosines < _REPEATED]
     if not len(cosines):
         return _USUAL
     share = _USUAL_PAIRS / (len(cosines) + _USUAL_PAIRS)
