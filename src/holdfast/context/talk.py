@@ -39,8 +39,10 @@ _TEXTS = ("text", "input_text", "output_text", "refusal")
 _THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
 
 
-_GAP = r"[\s\u200b-\u200d\u2060\ufeff]*"
-_OURS = re.compile(rf"<(?={_GAP}/?{_GAP}(?:recalled|state|news|outside)\b)", re.IGNORECASE)
+_GAP = r"[^\w<>]*"  # whatever is no letter, and much of it cannot be seen
+_OURS = re.compile(
+    rf"<(?={_GAP}(?:{'|'.join(_GAP.join(name) for name in ('recalled', 'state', 'news', 'outside'))})\b)", re.IGNORECASE
+)
 
 
 def harmless(text: str) -> str:
