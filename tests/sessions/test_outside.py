@@ -313,6 +313,31 @@ def test_after_an_untrusted_hit_that_stands_among_the_facts_too(store: holdfast.
         turn.reply("66")
 
 
+@pytest.mark.parametrize("key", ["account", "home"])
+def test_after_an_untrusted_fact_on_the_page_too_in_whatever_section_and_however_often(
+    store: holdfast.Store, key: str
+) -> None:
+    memory = store.memory(user="ana")
+    memory.remember("Elm Street 66", key=key, trust="untrusted")
+    for number in range(2):
+        noting = call("remember", str(number), text=f"It is Elm Street 66 ({number})", key=f"note{number}")
+        thread, model = store.thread(f"t{number}", user="ana"), Scripted(noting, "ok")
+        store.session(thread, model=model, tools=[memory], learn="off", recall=False).turn("Hello")
+    assert trusts(memory) == ["untrusted"] * 3
+
+
+def test_after_untrusted_news_too(store: holdfast.Store) -> None:
+    memory, session = store.memory(user="ana"), store.session(store.thread("t", user="ana"), learn="off", recall=False)
+    memory.remember("Elm Street 66", key="address", trust="untrusted")
+    with session.turn("Hello") as turn:
+        turn.reply("Hello")
+    memory.remember("Oak Lane 7", key="address")
+    with session.turn("And now?") as turn:
+        assert "no longer: Elm Street 66 (from outside, not verified)" in turn.context.section("news")
+        assert turn.trust == "untrusted"
+        turn.reply("Now")
+
+
 def test_a_page_makes_a_model_replace_and_forget_nothing(store: holdfast.Store) -> None:
     memory = store.memory(user="ana")
     memory.remember("PIN 9999", key="pin")
