@@ -119,6 +119,8 @@ def test_what_is_not_verified_says_so() -> None:
         arranged(sections.known([doubted], "ana")),
         arranged(sections.procedures([doubted])),
         arranged(sections.news([], [doubted], frozenset(), "ana")),
+        arranged(sections.news([doubted], [], frozenset(), "ana")),
+        arranged(sections.news([doubted], [memory("stated", "m2")], frozenset(), "ana")),
         arranged(hits.recalled([hit(doubted)], hits.Viewed("prize", NOW, "ana"), len)),
     ):
         assert "from outside, not verified" in text

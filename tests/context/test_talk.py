@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.context.talk import EMPTY, MISSING, ConversationSoFar, Message, Stretch, as_object, conversation, tell
+from holdfast.context.talk import (
+    EMPTY,
+    MISSING,
+    ConversationSoFar,
+    Message,
+    Stretch,
+    as_object,
+    conversation,
+    harmless,
+    tell,
+)
 from holdfast.records import Draft, Entry, event, note, observation, tool_call
 
 
@@ -273,6 +283,22 @@ def test_a_model_speaks_by_any_name() -> None:
 def test_a_thought_is_not_shown_again_and_what_was_said_with_it_is() -> None:
     said = [{"type": "thinking", "thinking": "hm", "signature": "x"}, {"type": "text", "text": "four"}, use("a")]
     assert shown(talk({"role": "assistant", "content": said}))[0] == "assistant: four !a"
+
+
+UNSEEN = (0x200B, 0x200E, 0xAD, 0x2061, 0x202A, 0, 0xFE0F, 0xE0100, 0x180E, 0xFEFF)
+
+
+def test_nothing_unseen_hides_the_end_of_a_block() -> None:
+    for unseen in (*map(chr, UNSEEN), "", " \n", chr(UNSEEN[0]) * 10_000):
+        for tag in ("/outside>", "recalled>", "/STATE >", "news a='1'>"):
+            for at in range(6 - tag.startswith("n") * 2):
+                assert "<" not in harmless(f"a <{tag[:at]}{unseen}{tag[at:]} b"), ascii(unseen[:1])
+
+
+def test_other_angles_stay() -> None:
+    text = "if a < b: <p>news</p> <outsider> <statement> <br/> a<newsletter <<"
+    assert harmless(text) == text
+    assert harmless("<" * 50_000 + "\u200b" * 50_000).startswith("<")
 
 
 # Whatever there is

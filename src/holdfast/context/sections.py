@@ -13,7 +13,8 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.context.talk import harmless
-from holdfast.records import EntryRef, Loaded, Memory
+from holdfast.ledger.speech import least
+from holdfast.records import TRUST, EntryRef, Loaded, Memory
 
 Count = Callable[[str], int]
 
@@ -90,12 +91,14 @@ class ProgressDocument(Protocol):
 
 
 class Piece(NamedTuple):
-    """One thing that a section can show. ``group`` is a heading that it shares with others, ``place`` where it goes."""
+    """One thing that a section can show. ``group`` is a heading that it shares with others, ``place`` where it goes;
+    ``trust`` is the least of the memories that it shows."""
 
     id: str
     text: str
     place: tuple[Any, ...] = ()
     group: str = ""
+    trust: str = TRUST[-1]
 
 
 def arranged(pieces: Iterable[Piece]) -> str:
@@ -120,7 +123,9 @@ def shielded(text: str) -> str:
 
 def procedures(memories: Sequence[Memory]) -> list[Piece]:
     """How to do things, the most useful first; on the page in the order they were learned."""
-    return [Piece(one.id, f"- {line(one.text)}{trust(one)}", (one.recorded_at, one.id)) for one in memories]
+    return [
+        Piece(one.id, f"- {line(one.text)}{trust(one)}", (one.recorded_at, one.id), trust=one.trust) for one in memories
+    ]
 
 
 def identity(user: str | None, agent: str | None, facts: Sequence[Memory]) -> list[Piece]:
@@ -131,7 +136,7 @@ def identity(user: str | None, agent: str | None, facts: Sequence[Memory]) -> li
     if user is not None:
         found.append(Piece("user", f"- The user is {line(user)}.", (1,)))
     about = [fact for fact in _by_worth(facts) if is_identity(fact, user)]
-    return found + [Piece(fact.id, f"- {_fact(fact, user)}", (2, *_keyed(fact))) for fact in about]
+    return found + [Piece(fact.id, f"- {_fact(fact, user)}", (2, *_keyed(fact)), trust=fact.trust) for fact in about]
 
 
 def is_identity(fact: Memory, user: str | None) -> bool:
@@ -141,7 +146,7 @@ def is_identity(fact: Memory, user: str | None) -> bool:
 def known(facts: Sequence[Memory], user: str | None) -> list[Piece]:
     """Facts, the most important first; on the page by subject and key."""
     return [
-        Piece(fact.id, f"- {_fact(fact, user)}", _keyed(fact))
+        Piece(fact.id, f"- {_fact(fact, user)}", _keyed(fact), trust=fact.trust)
         for fact in _by_worth(facts)
         if not is_identity(fact, user)
     ]
@@ -244,13 +249,14 @@ def news(then: Sequence[Memory], now: Sequence[Memory], said: frozenset[EntryRef
         old = before.get(name)
         if (old is not None and old.id == fact.id) or (old is None and not said.isdisjoint(fact.origin.entries)):
             continue
-        was = "" if old is None else f"; no longer: {line(old.text)}"
-        found.append(Piece(fact.id, f"- {_fact(fact, user)}{was}", _keyed(fact)))
+        was = "" if old is None else f"; no longer: {line(old.text)}{trust(old)}"
+        shown = least(one.trust for one in (fact, old) if one is not None)
+        found.append(Piece(fact.id, f"- {_fact(fact, user)}{was}", _keyed(fact), trust=shown))
     for name, fact in before.items():
         if name not in after:
             whose = "" if fact.subject == user else f"{line(fact.subject)}, "
-            text = f"- {whose}{line(fact.key or '')}: no longer {line(fact.text)}"
-            found.append(Piece(fact.id, text, _keyed(fact)))
+            text = f"- {whose}{line(fact.key or '')}: no longer {line(fact.text)}{trust(fact)}"
+            found.append(Piece(fact.id, text, _keyed(fact), trust=fact.trust))
     return found
 
 

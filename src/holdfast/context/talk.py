@@ -39,8 +39,10 @@ _TEXTS = ("text", "input_text", "output_text", "refusal")
 _THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
 
 
-_GAP = r"[\s\u200b-\u200d\u2060\ufeff]*"
-_OURS = re.compile(rf"<(?={_GAP}/?{_GAP}(?:recalled|state|news|outside)\b)", re.IGNORECASE)
+_GAP = r"[^\w<>]*"  # whatever is no letter, and much of it cannot be seen
+_OURS = re.compile(
+    rf"<(?={_GAP}(?:{'|'.join(_GAP.join(name) for name in ('recalled', 'state', 'news', 'outside'))})\b)", re.IGNORECASE
+)
 
 
 def harmless(text: str) -> str:
@@ -186,7 +188,7 @@ def _said(entry: Entry, fields: dict[str, Any]) -> Iterator[_Atom]:
         return
     speaker = role if role in ("user", "assistant") else ("assistant" if role in ("model", "ai") else "user")
     if not is_outside_role(role) and (source := _from_outside(fields)) is not None:
-        yield _Atom(number, speaker, outside(spoken(entry.kind, fields), source))
+        yield _brought(entry, speaker, spoken(entry.kind, fields), source, _text(fields.get("type")))
         return
     blocks = content if isinstance(content, list) else [content]
     if not role and isinstance(fields.get("type"), str):  # an item of OpenAI's Responses is a block by itself
@@ -233,8 +235,7 @@ def _block(entry: Entry, block: Any, speaker: str) -> _Atom | None:
     if (result := result_in(block)) is not None:
         return _Atom(number, "result", _shown(result.content), result.of)
     if (source := _from_outside(block)) is not None:
-        told = spoken("observation", [block])
-        return _Atom(number, speaker, outside(told, source)) if told.strip() else _unshown(entry, speaker, kind)
+        return _brought(entry, speaker, spoken("observation", [block]), source, kind)
     for name in _TEXTS:
         if isinstance(block.get(name), str) and (not kind or kind in _TEXTS):
             return _Atom(number, speaker, _named(entry, speaker, block[name])) if block[name].strip() else None
@@ -245,6 +246,13 @@ def _from_outside(block: dict[str, Any]) -> str | None:
     """Where a block, or a message, comes from that is not to be trusted; None where it is its sender's own."""
     mark = marked(block)
     return mark[1] if mark is not None and mark[0] == TRUST[0] else None
+
+
+def _brought(entry: Entry, speaker: str, told: str, source: str, kind: str) -> _Atom:
+    """What a message brings from outside, as far as it is text."""
+    if not told.strip():
+        return _unshown(entry, speaker, kind)
+    return _Atom(entry.number, speaker, outside(told, source))
 
 
 def _unshown(entry: Entry, speaker: str, kind: str) -> _Atom:

@@ -2,30 +2,37 @@
 
 What a tool returned, and a page, a document or a search result, stands in a message of whatever role the vendor's API
 wants, often the user's. Anthropic and OpenAI name the kind of a block by its ``type``, Pydantic AI by its
-``part_kind``, Gemini and Bedrock by the key it stands under. Deliberately absent: what such a block is worth
-(``speech``), and any client.
+``part_kind``, Gemini and Bedrock by the key it stands under. How a name is written, as ``tool_result`` or
+``ToolResult``, makes no difference. Deliberately absent: what such a block is worth (``speech``), and any client.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-_CALL = re.compile(r"(?:^|_)tool_use$|^(?:custom_)?(?:function|tool)[_-]call$|^function$")
-_RESULT = re.compile(r"(?:^|[_-])tool[_-](?:result|return)$|_call_output$|^code_execution_result$|^tool$")
-_PAGE = re.compile(r"(?:^|_)(?:search|fetch)_results?$|^(?:document|resource)$")
+_LONG_NAME = 64
+_APART = re.compile(r"[\W_]+")
+# Names without their case, blanks, dashes and the like: see ``_plain``.
+_CALL = re.compile(r"tooluse$|^(?:custom)?(?:function|tool)call$|^function$")
+_RESULT = re.compile(
+    r"(?:tool|function|call|execution)(?:result|return|response|output|summary|executionevent)s?"
+    r"(?:message|block|content|part)?(?:chunk)?$|(?:tool|function)message(?:chunk)?$"
+)
+_PAGE = re.compile(
+    r"(?:search|fetch)results?(?:block|content)?$|^(?:documents?|sourcedocument|sourceurl|resource|resourcelink)$"
+    r"|(?:search|interpreter|mcp)call$"  # OpenAI's own tools: one item is the call and what came of it
+)
+_SPEAKERS = frozenset({"tool", "function", "observation", "environment", "ipython"})
+_IDS_OF_CALLS = frozenset({"toolcallid", "tooluseid"})
 _CALL_KEYS = ("functionCall", "function_call", "toolUse")
-_RESULT_KEYS = ("functionResponse", "function_response", "toolResult", "codeExecutionResult", "code_execution_result")
-_PAGE_KEYS = ("document", "searchResult")
 _CALL_IDS = ("call_id", "id", "tool_call_id", "toolUseId")  # OpenAI's Responses have both: their results name the first
-_RESULT_IDS = ("tool_use_id", "call_id", "tool_call_id", "toolUseId", "id")
+_RESULT_IDS = ("tool_use_id", "call_id", "tool_call_id", "toolUseId", "toolCallId", "id")
 _ARGUMENTS = ("input", "arguments", "args")
 _RETURNED = ("content", "output", "response", "result")
 _HELD = ("content", "parts")
 _SOURCES = ("source", "url", "title", "name")
-_ROLES = frozenset(
-    {"tool", "function", "toolresult", "toolresponse", "tooloutput", "observation", "environment", "ipython"}
-)
 _LONG = 200
 
 
@@ -46,19 +53,31 @@ class ResultBlock(NamedTuple):
 
 def call_in(block: Any) -> CallBlock | None:
     """The call that a block is, if it is one."""
-    inner = _inner(block, _CALL, _CALL_KEYS)
+    if not isinstance(block, dict):
+        return None
+    inner = next((block[key] for key in _CALL_KEYS if isinstance(block.get(key), dict)), None)
+    if kind := _plain(kind_of(block)):
+        inner = block if _CALL.search(kind) else None
     if inner is None:
         return None
     function = inner["function"] if isinstance(inner.get("function"), dict) else inner
     arguments = next((function[name] for name in _ARGUMENTS if name in function), None)
+    if kind == "function" and function is inner and arguments is None:
+        return None  # LangChain's message of a function
     return CallBlock(_first(inner, _CALL_IDS), _first(function, ("name",)), arguments)
 
 
 def result_in(block: Any) -> ResultBlock | None:
-    """The result that a block is, if it is one."""
-    inner = _inner(block, _RESULT, _RESULT_KEYS)
+    """The result that a block is, if it is one: by its kind, its key, or the id of a call that it does not make."""
+    if not isinstance(block, dict):
+        return None
+    inner = _inner(block, _RESULT)
+    if inner is None and (_plain(kind_of(block)) in _SPEAKERS or _names_call(block)) and call_in(block) is None:
+        inner = block
     if inner is None:
         return None
+    if not isinstance(inner, dict):
+        return ResultBlock("", inner)
     return ResultBlock(_first(inner, _RESULT_IDS), next((inner[name] for name in _RETURNED if name in inner), None))
 
 
@@ -69,15 +88,36 @@ def blocks_of(content: Any) -> list[Any]:
 
 
 def is_outside(block: dict[str, Any]) -> bool:
-    """Whether a block, or a message, is what a tool, a page or a document says, whoever sent it."""
-    if _inner(block, _RESULT, _RESULT_KEYS) is not None or _inner(block, _PAGE, _PAGE_KEYS) is not None:
-        return True
+    """Whether a block, or a message, is what a tool, a page or a document says, whoever sent it.
+
+    A message with words of its own is still its sender's if a document comes along under a key beside them.
+    """
     role = block.get("role")
-    return isinstance(role, str) and is_outside_role(role)
+    if isinstance(role, str) and is_outside_role(role):
+        return True
+    page = _inner(block, _PAGE)
+    beside = page is not block and role is not None and any(name in block for name in ("text", *_HELD))
+    return (page is not None and not beside) or result_in(block) is not None
 
 
 def is_outside_role(role: str) -> bool:
-    return role.casefold().replace("_", "").replace("-", "") in _ROLES
+    return _says_outside(role[:_LONG_NAME])
+
+
+@lru_cache(256)
+def _says_outside(role: str) -> bool:
+    return _plain(role) in _SPEAKERS or is_outside_key(role)
+
+
+def is_outside_key(name: str) -> bool:
+    """Whether what stands under a key is from outside, whatever it is."""
+    name = _plain(name)
+    return _RESULT.search(name) is not None or _PAGE.search(name) is not None
+
+
+def brings_outside(message: dict[str, Any]) -> bool:
+    """Whether anything stands under such a key in a message."""
+    return any(is_outside_key(name) for name, value in message.items() if _is_there(value))
 
 
 def kind_of(block: dict[str, Any]) -> str:
@@ -87,17 +127,33 @@ def kind_of(block: dict[str, Any]) -> str:
 
 def source_of(block: dict[str, Any]) -> str:
     """Where a block from outside says it comes from; empty where it does not say."""
-    inner = next((block[key] for key in (*_RESULT_KEYS, *_PAGE_KEYS) if isinstance(block.get(key), dict)), block)
-    return " ".join(_first(inner, _SOURCES).split())[:_LONG]
+    held = next((value for name, value in block.items() if isinstance(value, dict) and is_outside_key(name)), block)
+    return " ".join(_first(held, _SOURCES).split())[:_LONG]
 
 
-def _inner(block: Any, kinds: re.Pattern[str], keys: tuple[str, ...]) -> dict[str, Any] | None:
-    """What a block of one of these kinds holds, if it is one: the block itself, or what is under its key."""
-    if not isinstance(block, dict):
-        return None
+def _inner(block: dict[str, Any], names: re.Pattern[str]) -> Any:
+    """What a block of one of these names holds, if it is one: the block itself, or what is under its key."""
     if kind := kind_of(block):
-        return block if kinds.search(kind) else None
-    return next((block[key] for key in keys if isinstance(block.get(key), dict)), None)
+        return block if names.search(_plain(kind)) else None
+    return next((value for name, value in block.items() if _is_there(value) and names.search(_plain(name))), None)
+
+
+def _names_call(block: dict[str, Any]) -> bool:
+    return any(value and isinstance(value, str) and _plain(name) in _IDS_OF_CALLS for name, value in block.items())
+
+
+def _is_there(value: Any) -> bool:
+    return bool(value) or isinstance(value, dict)
+
+
+def _plain(name: str) -> str:
+    """A name as it is compared: clients write ``tool_result``, ``toolResult`` and ``Tool-Result``."""
+    return _bare(str(name)[:_LONG_NAME])
+
+
+@lru_cache(1024)
+def _bare(name: str) -> str:
+    return _APART.sub("", name.casefold())
 
 
 def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str:

@@ -15,7 +15,15 @@ from holdfast.clock import to_micros
 from holdfast.engine.codec import decode
 from holdfast.engine.contract import Event
 from holdfast.errors import HoldfastError
-from holdfast.ledger.blocks import is_outside, is_outside_role, kind_of, source_of
+from holdfast.ledger.blocks import (
+    brings_outside,
+    call_in,
+    is_outside,
+    is_outside_key,
+    is_outside_role,
+    kind_of,
+    source_of,
+)
 from holdfast.records import TRUST
 
 _TIMES = ("time", "timestamp", "created_at", "date")
@@ -56,6 +64,8 @@ def framework_parts(content: Any) -> dict[str, Any]:
 
 
 _MARKS = ("origin", "trust")
+_BLOCK = frozenset({"role", "parts", "body", "message", "image", *_SPOKEN, *_NO_TEXT})
+"""Keys of blocks and messages. A dict without any, and without a type, is data: its origin may be an airport."""
 _UNSAID = ("role", "of", "id", FRAMEWORK, *_TIMES, *_MARKS)
 _PLAIN = {"role", "content", "of", "derived", *_NAMES, *_TIMES}
 _VOICED = ("message", "observation", "note")
@@ -86,19 +96,21 @@ class _Told(NamedTuple):
 
 
 def voices(event: Event) -> tuple[Speech, ...]:
-    """Each voice of an event, at least one; see ``voices_in``. What is ``derived`` from other entries says nothing: it
-    is found where it was said first."""
+    """Each voice of an event that says anything, or else one; see ``voices_in``. What is ``derived`` from other entries
+    says nothing: it is found where it was said first."""
     try:
         content = decode(event.body)
     except HoldfastError:
         content = None
     if isinstance(content, dict) and content.get("derived") is True:
         content = {**content, "content": ""}
-    return voices_in(event.kind, content, event.time)
+    own, *outside = voices_in(event.kind, content, event.time)
+    return (own, *(one for one in outside if one.text))
 
 
 def voices_in(kind: str, content: Any, time: int = 0) -> tuple[Speech, ...]:
-    """Each voice of an entry: whose entry it is, if that says anything, then what came from outside in it.
+    """Each voice of an entry: whose entry it is, if that says anything, then what came from outside in it, even if that
+    has no text: a picture, say.
 
     No two of them are trusted alike, so the trust of a hit tells which one was found.
     """
@@ -118,7 +130,7 @@ def voices_in(kind: str, content: Any, time: int = 0) -> tuple[Speech, ...]:
         return (Speech(text, (name or role) if text else "", role, "", time, own),)  # without text nobody speaks
     sources = {one.source for one in outside if one.source}
     there = Speech(
-        "\n".join(one.text for one in outside),
+        "\n".join(one.text for one in outside if one.text),
         sources.pop() if len(sources) == 1 else _OUTSIDE,
         _OUTSIDE,
         "",
@@ -138,7 +150,7 @@ def spoken(kind: str, content: Any) -> str:
     """The text of an entry, with what came from outside in it."""
     if kind == "tool_call" and isinstance(content, dict):
         return "\n".join(_leaves([content.get("name"), content.get("arguments")]))
-    return "\n".join(one.text for one in _told(kind, content))
+    return "\n".join(one.text for one in _told(kind, content) if one.text)
 
 
 def least(trusts: Iterable[str]) -> str:
@@ -156,7 +168,7 @@ def marked(block: dict[str, Any]) -> tuple[str, str] | None:
     named = " ".join(origin.split()) if isinstance(origin, str) else ""
     if is_outside(block):
         return TRUST[0], named or source_of(block)
-    if (origin or given) and any(name in block for name in _HELD):
+    if (origin or given) and (kind_of(block) or not _BLOCK.isdisjoint(block)):
         return given if given in TRUST else TRUST[0], named
     return None
 
@@ -165,35 +177,46 @@ def marked(block: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def _told(kind: str, content: Any) -> Iterator[_Told]:
-    """Every text of an entry, in order."""
+    """Every text of an entry, in order, with an empty one where something from outside begins."""
     if kind == "summary" or (kind == "event" and is_ours(content)):
         return  # derived from other entries, which have the original words
-    trust, source = _trust(kind, ""), ""
+    trust, source, calls = _trust(kind, ""), "", False
     if isinstance(content, dict):
-        trust = _trust(kind, _text(content, ("role",)))
+        role = _text(content, ("role",))
+        own = trust = _trust(kind, role)
         if kind in _VOICED:
+            calls = role.casefold() in ASSISTANTS or (not role and call_in(content) is not None)
             trust, source = _lowered(content, trust, source)
+            if trust != own or (own != TRUST[0] and brings_outside(content)):
+                yield _Told("", trust if trust != own else TRUST[0], source)
         said = next((content[name] for name in ("content", "text") if name in content), None)
         whole = {name: value for name, value in content.items() if name not in _UNSAID}
         content = said if "content" in content or "text" in content else whole
     if kind in _VOICED:
-        yield from _voiced(content, trust, source)
+        yield from _voiced(content, trust, source, calls)
     else:
         yield from (_Told(text, trust, source) for text in _leaves(content))
 
 
-def _voiced(value: Any, trust: str, source: str) -> Iterator[_Told]:
-    """Every text in a value with how far it is to be trusted."""
+def _voiced(value: Any, trust: str, source: str, calls: bool) -> Iterator[_Told]:
+    """Every text in a value with how far it is to be trusted. ``calls``: what is given to tools in it is its sender's
+    own, as it is in an assistant's messages."""
     if isinstance(value, list):
         for item in value:
-            yield from _voiced(item, trust, source)
+            yield from _voiced(item, trust, source, calls)
     elif isinstance(value, dict):
+        own = trust
         trust, source = _lowered(value, trust, source)
+        if trust != own:
+            yield _Told("", trust, source)
+        gives = calls and call_in(value) is not None
         for name, item in _shown(value, outside=trust == TRUST[0]).items():
-            if name in _GIVEN:
+            if gives or (calls and name in _GIVEN):
                 yield from (_Told(text, trust, source) for text in _leaves(item))
+            elif item and trust != TRUST[0] and is_outside_key(name):
+                yield from (_Told("", TRUST[0], source), *_voiced(item, TRUST[0], source, calls))
             else:
-                yield from _voiced(item, trust, source)
+                yield from _voiced(item, trust, source, calls)
     else:
         yield from (_Told(text, trust, source) for text in _leaves(value))
 

@@ -53,7 +53,11 @@ def trust_of_read(core: Core, scope: Scope, thread: str) -> str:
 
 
 def _trust(kind: str, content: Any, ours: set[str]) -> str:
-    """How far what came from outside in an entry is to be trusted. What our own tools returned is no news."""
+    """How far what came from outside in an entry is to be trusted. What our own tools returned is no news.
+
+    Nothing but the name of the call tells that they are ours: whoever hands a model another tool named ``recall`` gives
+    the turn's own trust to ``use`` instead of the thread.
+    """
     outside = [said for said in voices_in(kind, content) if said.trust == TRUST[0]]
     answers = list(_answers(content))
     if outside and answers and ours.issuperset(answers):

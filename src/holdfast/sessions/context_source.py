@@ -558,8 +558,8 @@ class Builder:
         report = account.report(before, gathering.recalled, began, gathering.elsewhere | shown)
         window = packed.window.stretches
         span = (window[0].first, window[-1].last) if window else None
-        pieces = {piece.id for pieces in packed.chosen.values() for piece in pieces}
-        trust = speech.least(hit.trust for hit in gathering.recalled or () if hit.id in pieces)
+        pieces = [piece for pieces in packed.chosen.values() for piece in pieces]
+        trust = speech.least((*(hit.trust for hit in hits), *(piece.trust for piece in pieces)))
         return Context(page, report, hits, span, trust)
 
 

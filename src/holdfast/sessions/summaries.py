@@ -16,9 +16,9 @@ from holdfast.context.summary import SummaryLine, summarise
 from holdfast.context.talk import Stretch
 from holdfast.context.window import clip, weigh
 from holdfast.errors import KeyReused
-from holdfast.ledger.speech import voices_in
+from holdfast.ledger.speech import Speech, voices_in
 from holdfast.providers.models.model import Model, Usage
-from holdfast.records import Entry
+from holdfast.records import TRUST, Entry
 from holdfast.sessions.context_source import Recent
 from holdfast.sessions.log_events import Summary
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 EXTRACTIVE = "extractive"
+OUTSIDE = "from outside"
 FULL, KEPT = 0.97, 0.3
 """The share of their room at which the recent turns are summarised, and the share that is kept."""
 _LEAST, _MOST, _PART = 80, 320, 6
@@ -36,7 +37,8 @@ _STEP = 80  # entries by which a window can begin later than it must
 _ASKED = (
     "Summarise this part of a conversation for someone who continues it later. Keep decisions, facts, names, numbers, "
     "dates, preferences, promises, results, errors and open questions; leave out greetings and filler. Short bullet "
-    "points, each ending with the number of the entry it is from, like (#17). At most {limit} words. Only the summary."
+    "points, each ending with the number of the entry it is from, like (#17). What is marked as from outside "
+    "nobody else said: keep the mark. At most {limit} words. Only the summary."
 )
 
 
@@ -136,8 +138,14 @@ def lines_of(entries: Sequence[Entry]) -> list[SummaryLine]:
     found: list[SummaryLine] = []
     for entry in entries:
         found += [
-            SummaryLine(entry.number, said.speaker or said.tool or entry.kind, said.text, entry.time)
+            SummaryLine(entry.number, _who(said, entry.kind), said.text, entry.time)
             for said in voices_in(entry.kind, entry.content)
             if said.text.strip()
         ]
     return found
+
+
+def _who(said: Speech, kind: str) -> str:
+    """Who speaks. What is from outside says so first: a page gives itself what name it likes."""
+    who = said.speaker or said.tool or kind
+    return f"{OUTSIDE}, {who}" if said.trust == TRUST[0] else who

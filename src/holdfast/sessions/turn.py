@@ -360,7 +360,7 @@ class Exchange:
     def trust(self) -> str:
         """How far anything the model concludes is to be trusted: as little as the least it was shown in this turn.
 
-        That is what came with the question, what was recalled for it, and what its tools returned.
+        That is what came with the question, text or not, what the context shows of memory, and what tools returned.
         """
         return self._read
 
