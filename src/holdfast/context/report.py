@@ -61,8 +61,7 @@ class Context(msgspec.Struct, frozen=True):
     """What goes into the model for this turn. ``messages("openai")``, ``"anthropic"`` or ``"gemini"`` renders it.
 
     ``hits`` are what recall found and the context shows; ``window`` has the numbers of the first and the last entry
-    that it shows word for word, if any. ``trust`` is the least trust of what was found and is shown, among the facts
-    too.
+    that it shows word for word, if any. ``trust`` is the least trust of all that is shown of memory.
     """
 
     page: Page

@@ -14,12 +14,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import datetime
-from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from holdfast import atfork
+from holdfast.atfork import cached_property
 from holdfast.clock import to_datetime
 from holdfast.context import allowance, relevance, sections
 from holdfast.context import hits as cited
