@@ -147,7 +147,7 @@ def _ranked(table: Table, run: Stopwatch, judge: Judge | None) -> Ranking:
     start = _time.perf_counter()
     parts = weigh(table)
     scores = sum(parts.values(), np.zeros(len(table), dtype=np.float32))
-    ranked = np.lexsort((-table.stored("time"), -scores))[: max(_OVERFETCH * table.asked.k, 50)]  # of equals the newest
+    ranked = np.argsort(-scores, kind="stable")[: max(_OVERFETCH * table.asked.k, 50)]
     run.timed("weigh", start)
     read = reranking.first(table, ranked)
     judged = judge(table.rows.at(read)) if judge is not None else None
