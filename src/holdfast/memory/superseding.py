@@ -206,6 +206,7 @@ class _Statement(msgspec.Struct, frozen=True):
     words: frozenset[str]
     sentences: tuple[_ReadSentence, ...]
     left: tuple[_Left, ...]
+    lasts: bool
 
 
 def tells_change(text: str) -> bool:
@@ -223,10 +224,10 @@ def outdates(later: str, earlier: str) -> str | None:
     if len(earlier) > LONGEST_EARLIER or not tells_change(later):
         return None
     new = _read(later)
-    if not (_words(earlier) & new.words or (_PLACED.search(later) and _PLACED.search(earlier))):
+    if not (_words(earlier) & new.words or (_placed(later) and _placed(earlier))):
         return None
     old = _read(earlier)
-    if len(old.sentences) not in (1, 2) or not _lasting(old.sentences[0]):
+    if not old.lasts:
         return None
     if not new.sentences or (old.words == new.words and not new.left):
         return None
@@ -238,7 +239,7 @@ def outdates(later: str, earlier: str) -> str | None:
 
 def forget() -> None:
     """Keep no reading of any text: something was erased."""
-    for kept in (_changes, _words, _read):
+    for kept in (_changes, _words, _placed, _read):
         kept.cache_clear()
     conflicts.forget()
 
@@ -249,12 +250,18 @@ def _words(text: str) -> frozenset[str]:
 
 
 @lru_cache(_KEPT)
+def _placed(text: str) -> bool:
+    return _PLACED.search(text) is not None
+
+
+@lru_cache(_KEPT)
 def _read(text: str) -> _Statement:
     sentences = tuple(_sentence(found[0]) for found in _SENTENCE.finditer(text) if not found[0].rstrip().endswith("?"))
     sentences = tuple(one for one in sentences if one.words)
     left = tuple(_left(one) for one in sentences)
     words = frozenset[str]().union(*(one.words for one in sentences))
-    return _Statement(words, sentences, tuple(one for several in left for one in several))
+    lasts = len(sentences) in (1, 2) and _lasting(sentences[0])
+    return _Statement(words, sentences, tuple(one for several in left for one in several), lasts)
 
 
 def _sentence(raw: str) -> _ReadSentence:
