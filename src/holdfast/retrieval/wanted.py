@@ -20,7 +20,8 @@ _CURRENCY = (
     r"rupees?|kron(?:er|or))\b"
 )
 _AMOUNT = re.compile(
-    rf"[$€£¥₹]\s?\d|\d\s?(?:k\s?)?(?:[€£¥₹]|{_CURRENCY})|\b(?:EUR|USD|GBP|CHF)\s?\d|\bfor free\b|\bfree of charge\b",
+    rf"[$€£¥₹]\s?\d|\d\s?(?:k\s?)?(?:[€£¥₹]|{_CURRENCY})|\b(?:EUR|USD|GBP|CHF)\s?\d|\bfor free\b|\bfree of charge\b|"
+    r"\b\d{1,3},\d{3}\b|\b\d[\d.,]* (?:an?|each|per|every) (?:hour|day|week|month|year|night|person)\b",
     re.IGNORECASE,
 )
 _CLOCK = re.compile(
