@@ -281,8 +281,9 @@ def test_killed_at_any_moment_nothing_is_lost_doubled_or_done_again(
         expected = [text for n in range(turns) for text in (f"ask {n}", f"{n}.0", f"{n}.1", f"{n}.2")]
         assert said == expected[: len(said)]
         assert len(said) > len(expected) - 4
-        assert [entry.content["content"] for entry in saver.store.thread("t").log()][: len(said)] == said
-        assert len(saver.store.thread("t").log()) <= len(said) + 1  # and what a step wrote that was not applied
+        log = [entry.content["content"] for entry in saver.store.thread("t").log()]
+        assert log[: len(said)] == said[: len(log)]
+        assert abs(len(log) - len(said)) <= 1  # what came before its checkpoint is logged with the next
     assert turns > 2
     with capsys.disabled():
         print(f"\n   {KILLS} kills, {turns} turns: {len(begun) - len(set(begun))} unfinished steps began again")
