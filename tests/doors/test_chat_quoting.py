@@ -162,7 +162,7 @@ def test_a_question_that_is_on_record_is_no_evidence_of_its_answer(store: holdfa
         quoting.listen(question)
         thread.append({"role": "user", "content": question})
         told = say(quoting, question)
-        thread.append({"role": "assistant", "content": told})
+        thread.append({"role": "assistant", "content": told, "derived": True})
         assert told.startswith(f"{UNKNOWN} I looked for “football”, “team” and “support”.")
     thread.append({"role": "user", "content": "I support the football team of Porto."})
     quoting.listen(question)
@@ -175,12 +175,14 @@ def test_what_was_known_is_known_after_a_restart_and_what_is_told_meanwhile_is_k
         with holdfast.open(tmp_path / "agent.db", embedder="minilm", reranker=CrossEncoder()) as store:
             thread, quoting = store.thread("t", user="ana"), Quoting(store, store.memory("ana"))
             if not len(thread.log()):
-                thread.append({"role": "user", "content": question}, {"role": "assistant", "content": f"{UNKNOWN} I …"})
+                thread.append(
+                    {"role": "user", "content": question}, {"role": "assistant", "content": UNKNOWN, "derived": True}
+                )
                 thread.append({"role": "user", "content": "I am allergic to peanuts."})
             quoting.listen(question)
             thread.append({"role": "user", "content": question})
             told = say(quoting, question)
-            thread.append({"role": "assistant", "content": told})
+            thread.append({"role": "assistant", "content": told, "derived": True})
             assert "allergic to peanuts" in told
             assert UNKNOWN not in told
 

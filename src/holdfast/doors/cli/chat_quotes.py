@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from holdfast.doors.cli import chat_choosing
 from holdfast.doors.cli.chat_choosing import OUTSIDE, Quote, short, sought, voice_of
 from holdfast.errors import ModelFailed
-from holdfast.ledger.speech import ASSISTANTS, spoken
+from holdfast.ledger.speech import ASSISTANTS
 from holdfast.providers.models.model import Reply, Usage
 from holdfast.retrieval.wanted import wanted
-from holdfast.text import terms
 from holdfast.types import Entry, Hit
 
 if TYPE_CHECKING:
@@ -147,11 +145,7 @@ class Quoting:
         assert self._memory is not None
         found = self._memory.recall(asked, _HITS)
         quotes = self._chosen(asked, found.hits)
-        known = found.relevant and bool(quotes)
-        refused = _refused(found.hits, frozenset(terms(asked)))
-        if known and refused is not None:  # the refusal names what was looked for, which recall finds
-            known = quotes[0].held > 0 or quotes[0].time > refused
-        return FoundQuotes(known, quotes)
+        return FoundQuotes(found.relevant and bool(quotes), quotes)
 
     def _chosen(self, asked: str, hits: Sequence[Hit]) -> list[Quote]:
         return chat_choosing.choose(asked, hits, _said, self._nearby)
@@ -160,20 +154,6 @@ class Quoting:
         assert self._store is not None
         first = max(entry.number - before, 1)
         return self._store.thread(entry.thread).log(after=first - 1, limit=before + 1 + after)
-
-
-def _refused(hits: Sequence[Hit], words: frozenset[str]) -> datetime | None:
-    """When it last did not know the answer to a question of the same words."""
-    said = {(hit.entry.thread, hit.entry.number): spoken(hit.kind, hit.entry.content) for hit in hits if hit.entry}
-    asked = {place for place, text in said.items() if set(terms(text)) == words}
-    return max(
-        (
-            hit.time for hit in hits
-            if hit.entry and said[hit.entry.thread, hit.entry.number].startswith(UNKNOWN)
-            and any((hit.entry.thread, hit.entry.number - back) in asked for back in (1, 2, 3))
-        ),
-        default=None,
-    )  # fmt: skip
 
 
 # What it says
